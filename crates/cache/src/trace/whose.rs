@@ -396,7 +396,7 @@ mod whose_tests {
         assert_eq!(whose.of_listed(1), Verdict::NotYet, "its processes have not been looked at yet");
         assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
-        assert!(whose.guesses()[0].contains("1 process ended"), "{:?}", whose.guesses());
+        assert!(whose.guesses()[0].contains("1 process that ended"), "{:?}", whose.guesses());
         assert_eq!(
             (whose.forget_ended(), whose.forget_ended()),
             (vec![], vec![u32::MAX >> 1]),
@@ -431,7 +431,10 @@ mod whose_tests {
         }
         assert_eq!(whose.of(short), Verdict::Wanted);
         let told = whose.guesses().join(" ");
-        assert!(told.contains("1 process ended") && told.contains("no other process requested anything"), "{told}");
+        assert!(
+            told.contains("1 process that ended") && told.contains("no other process requested anything"),
+            "{told}"
+        );
         end(&mut command);
     }
 

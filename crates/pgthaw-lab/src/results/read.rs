@@ -193,8 +193,7 @@ const NOISE_TRIALS_MAX: u32 = 1000;
 
 impl Store {
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>> {
-        let mut outlines =
-            self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
+        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), Row::record).await?;
         add_warming_figures(&mut outlines);
         Ok(outlines)
     }

@@ -46,7 +46,7 @@ pub use record::{
     AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
     LOG_LINE_PREFIX, LoadSample, Machine, NO_DISK, RESIDENT_SHARE, Record, RelationResidency, ResidencyCourse,
     ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, SweepRun, SweepTrial, TrialDevice,
-    WARM_START_SHARE, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, new_run_id,
+    WARM_START_SHARE, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, hide_texts, new_run_id,
     parse_checkpoints, tells_of_trial,
 };
 pub use spec::{AUTO, Exceeded, Sweep, parse_sweep, read_study_text, render_digest, set_keys};

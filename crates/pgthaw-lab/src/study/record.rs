@@ -704,14 +704,21 @@ impl Record for SweepRun {
         }
         keep_document(&mut self.study);
         hide_texts(self.warnings.iter_mut().chain([&mut self.question]).chain(&mut self.source));
+        self.verdicts.iter_mut().for_each(keep_record);
+    }
+}
+
+impl Record for Point {
+    fn hide_secrets(&mut self) {
+        hide_settings(&mut self.settings);
+        hide_settings(&mut self.variables);
     }
 }
 
 impl Record for SweepTrial {
     fn hide_secrets(&mut self) {
-        for settings in [&mut self.settings, &mut self.point.settings, &mut self.point.variables] {
-            hide_settings(settings);
-        }
+        hide_settings(&mut self.settings);
+        self.point.hide_secrets();
         hide_texts([&mut self.command].into_iter().chain(&mut self.failure).chain(&mut self.warnings));
         hide_texts(self.file_system.iter_mut().flat_map(|own| &mut own.commands));
         hide_texts(self.devices.iter_mut().flat_map(|one| &mut one.file_system).flat_map(|own| &mut own.commands));
@@ -726,7 +733,7 @@ fn hide_settings(settings: &mut [(String, String)]) {
     }
 }
 
-fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+pub fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
     for text in texts {
         *text = keep_text(std::mem::take(text));
     }

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{ByMetric, compute_figures};
-use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
+use crate::study::{MeasurementVerdict, Point, Record, SweepTrial, WarmingFigures, hide_texts};
 use model::Judgement;
 use observe::time::TimeFigures;
-use postgres::{RowDelta, StatisticsDelta};
+use postgres::{RowDelta, StatisticsDelta, keep_record};
 
 /// Figures of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
@@ -89,6 +89,14 @@ impl BackgroundWrites {
 pub fn compute_total_seconds(trials: &[TrialOutline]) -> Option<f64> {
     let took = |trial: &TrialOutline| Some(trial.ended_at?.duration_since(trial.started_at).as_secs_f64());
     trials.iter().filter_map(took).reduce(|sum, seconds| sum + seconds)
+}
+
+impl Record for TrialOutline {
+    fn hide_secrets(&mut self) {
+        self.point.hide_secrets();
+        hide_texts(self.warnings.iter_mut().chain(&mut self.failure));
+        self.verdicts.iter_mut().for_each(keep_record);
+    }
 }
 
 impl From<&SweepTrial> for TrialOutline {

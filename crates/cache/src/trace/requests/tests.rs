@@ -226,7 +226,7 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         let mut seen = Vec::new();
         let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
         assert_eq!(seen, expected);
-        let why = "the reads count as the command's, because no other process requested anything";
+        let why = "count as the command's, because no other process requested anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
         let is_all = end.remarks.iter().any(|one| one.contains("requests of the whole cluster"));
         assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{end:?}");
@@ -239,7 +239,7 @@ fn a_file_that_cannot_be_followed_to_its_end_is_told() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Grown, 0, 0, PID)];
     assert_eq!(looked(&mut requests), []);
-    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file grew or appeared"));
+    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file that grew or appeared"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::{
     Cgroup, CgroupVersion, Controller, Hierarchy, PAGE_CACHE, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word,
     limit_lines, sum_statistics,
 };
+use crate::linux::process::Stage;
 use crate::linux::threads::lock;
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
@@ -260,7 +261,7 @@ impl Maker {
     }
 
     fn is_alive(self) -> bool {
-        process::read_start_ticks(self.pid).is_ok_and(|ticks| ticks == self.start_ticks)
+        process::read_stage(self.pid, self.start_ticks) != Stage::Ended
     }
 }
 
