@@ -5,7 +5,7 @@ use procfs::ProcError;
 
 use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
 
-/// Action before something large is created.
+/// `action` of an error if the free space cannot be checked.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
 
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Address of a variable, the same in all forked processes. Reads /proc/PID/exe, correct even for a replaced file.
+/// Address of a variable, the same in all processes that a server forked. Reads /proc/PID/exe, the running program even
+/// if its file was replaced.
 ///
 /// # Errors
 /// `Error::Unavailable` if the program has no such symbol.
@@ -38,10 +39,10 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// The program's owner chooses its size.
+/// Limit, since the program's owner chooses its size.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address in memory, and its offset in the file.
+/// Lowest address of the program in memory, and the offset in its file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -54,8 +55,8 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
 /// Addresses, and offset in the file.
 pub(super) type Mapping = (Range<u64>, u64);
 
-/// Mapped parts of a file in a process (`self` or a pid), by address. The process controls all other lines, so none is
-/// trusted.
+/// Mapped parts of a file in a process (`self` or a pid), by address. Skips unreadable lines: the process can put any
+/// text into lines about other files.
 pub(super) fn read_mappings(process: &str, file: &Path) -> io::Result<Vec<Mapping>> {
     let lines = std::fs::read(format!("/proc/{process}/maps"))?;
     Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| parse_mapping(line, file)).collect())

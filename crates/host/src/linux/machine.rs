@@ -33,7 +33,7 @@ pub struct MachineFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub file_system: String,
-    /// Device of a file system on a disk.
+    /// Device, if the file system is on a disk.
     pub source: PathBuf,
     pub point: PathBuf,
 }
@@ -75,12 +75,12 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// Never true for file systems without a fixed number of inodes.
+/// Whether no inodes are free. Always false for file systems without a fixed number of inodes.
 pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used space, an upper bound for any file.
+/// Used space of the file system, an upper bound for the size of any file in it.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -208,9 +208,10 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON ages physical memory. A file read into memory that was free for a minute is paged out seconds later.
+// DAMON measures how long physical memory was idle, whatever it contains. If a file is read into memory that was free
+// for a minute, DAMON pages it out seconds later.
 
-/// Share of free memory left unused.
+/// Share of free memory that is not touched.
 const SPARED_RATIO: f64 = 0.1;
 
 /// A scheme that allows one access in ten samples counts a single touch as idle.

@@ -30,7 +30,7 @@ pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
-/// Gives the calling thread the lowest priority for good.
+/// Gives the calling thread the lowest priority until it ends.
 pub fn stand_behind_others() {
     // Linux has priorities per thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
@@ -50,7 +50,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
         setgroups(&groups)?;
         setgid(gid)?;
         setuid(uid)?;
-        // The standard library has entered it as root.
+        // The standard library entered the directory as root; this fails if the user may not.
         Ok(directory.as_deref().map_or(Ok(()), rustix::process::chdir)?)
     };
     // SAFETY: system calls only.
@@ -59,7 +59,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// On a processor, or ready.
+    /// On a processor, or waiting for one.
     pub running: u32,
     /// In uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
@@ -163,7 +163,7 @@ pub struct FileCallInProgress {
     pub device: (u32, u32),
 }
 
-/// System call on a file in which a process sleeps (proc(5)). `None` without one or without permission.
+/// System call in which a process sleeps, if it is on a file (proc(5)). `None` also without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -259,7 +259,7 @@ fn open(pid: u32) -> procfs::ProcResult<Process> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTime {
     pub cpu: Duration,
-    /// Time ready without a processor. 0 without CONFIG_SCHED_INFO.
+    /// Time spent runnable, waiting for a processor. 0 without CONFIG_SCHED_INFO.
     pub run_delay: Duration,
     /// Preemptions while runnable.
     pub involuntary_switches: u64,
@@ -286,9 +286,9 @@ pub struct ProcessorTimes {
     pub busy: Duration,
     /// Part of `busy`; an interrupt may serve any process.
     pub interrupts: Duration,
-    /// Idle while something waited for a disk; only a hint (proc(5)).
+    /// Idle while a task waited for a disk; only a hint (proc(5)).
     pub iowait: Duration,
-    /// Taken by the hypervisor while something was ready.
+    /// Taken by the hypervisor while a task was runnable.
     pub steal: Duration,
 }
 
@@ -356,14 +356,14 @@ pub struct ProcessUse {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
-    /// `None` if any process's bytes may not be read.
+    /// `None` if this user may not see the bytes of one of these processes.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
     /// Other processes, by pid and start ticks.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
-/// Reads all visible processes. `roots` and their descendants are own.
+/// Reads all visible processes. `roots` and their descendants count as own.
 pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
     let seen: Vec<(Process, Stat)> =

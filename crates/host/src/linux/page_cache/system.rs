@@ -36,7 +36,7 @@ struct Facts {
 }
 
 impl SystemPageCache {
-    /// Opens any file, through links.
+    /// Access to any file; follows links.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -46,7 +46,7 @@ impl SystemPageCache {
         SystemPageCache { files: None, facts }
     }
 
-    /// Opens only files of a tree. Paths start with the tree's.
+    /// Access to the files of a tree only. Paths must start with the tree's path.
     pub fn of(files: &Arc<Tree>) -> SystemPageCache {
         SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
     }
@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel sort read pages into lists. It does so in batches per processor (`mm/swap.c`), or when a page
-/// cannot be dropped.
+/// Makes the kernel move pages to its active list now, by failing to drop a dirty page. Otherwise it moves them in
+/// batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -235,7 +235,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares cachestat(2) and mincore(2) on a cached page, or on one that it reads and drops.
+    /// Compares cachestat(2) and mincore(2) on a cached page; without one, on a page that is read, then dropped.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -324,7 +324,7 @@ impl CachedFile for SystemFile {
 
     fn apply_evict(&self) -> Result<(), Error> {
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
-        // A second try often drops pages in use or dirtied meanwhile.
+        // A second try often drops pages that were in use or dirtied during the first.
         for _ in 0..2 {
             let counts = count_cached(self.file.as_fd(), 0, self.size_bytes.max(1)).ok();
             let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
@@ -413,7 +413,7 @@ impl InOrder for SystemInOrder {
     }
 }
 
-/// If /dev/null were a regular file, it would receive the data.
+/// Refuses a regular file in place of /dev/null: it would receive the data.
 fn open_null() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;
