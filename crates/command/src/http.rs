@@ -197,7 +197,7 @@ enum Verdict {
     Ask,
     /// The host name is another site's (DNS rebinding).
     Refuse,
-    /// The request names two hosts, or an unreadable one. A proxy may have chosen another.
+    /// The request names two hosts, or an unreadable one. A proxy may have used a different one.
     Reject,
 }
 
@@ -336,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Now while pgthaw prepares an answer, because the client does not cause that delay.
+    /// Returns the current time while pgthaw prepares an answer, because the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }

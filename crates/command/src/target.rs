@@ -27,7 +27,7 @@ impl Target {
     }
 }
 
-/// Connects. With `--data-dir` alone, connects to the server that runs there.
+/// Connects. With `--data-dir` alone, connects to the server that runs in that directory.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
         return arguments.connect(|options| options).await;

@@ -11,11 +11,11 @@ use super::{RelationKind, Result};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Active within the last second; excludes this session.
+    /// Clients active within the last second, except this session.
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Includes processes that read for clients.
+    /// Clients, and the parallel and I/O workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -78,7 +78,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
         })))
     };
     let read = async {
-        // Transactions may cache statistics.
+        // Runs in no transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -212,7 +212,7 @@ pub struct Wait {
     /// Kind of process.
     pub backend: String,
     pub state: Option<String>,
-    /// Class of wait events. `None` if running or ready.
+    /// Class of the wait event. `None` if not waiting.
     pub event_type: Option<String>,
     pub event: Option<String>,
 }
@@ -254,7 +254,7 @@ pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64>
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
-/// Names in the server's order, since PostgreSQL 17.
+/// Types and names of wait events; requires PostgreSQL 17.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await

@@ -114,7 +114,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 host::file_error!(Error);
 
 impl Error {
-    /// Hides other text: in a URI it may be part of a password.
+    /// Hides a text that is not a number: in a URI it may be part of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         match is_number {
@@ -140,7 +140,7 @@ impl Error {
         }
     }
 
-    /// The connection broke or no server accepts one. Excludes undecodable replies.
+    /// Whether the connection broke or no server accepts one. Excludes undecodable replies.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -176,7 +176,7 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// The database does not exist or refuses connections, like template0.
+    /// Whether the database does not exist or refuses connections, as template0 does.
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -185,8 +185,8 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// Whether another database may accept the connection. Excludes wrong passwords, which would count twice, and
-    /// timeouts.
+    /// Whether another database may accept the connection. Excludes timeouts, and wrong passwords, which would be two
+    /// failed logins.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })
@@ -372,7 +372,7 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Only CANNOT_CONNECT_NOW has a useful detail. Others may quote rows.
+/// Only CANNOT_CONNECT_NOW has a useful detail. Other details may quote rows.
 fn with_detail(refusal: &dyn DatabaseError) -> String {
     let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
     match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
@@ -515,7 +515,7 @@ const ENCRYPTION_HINT: &str =
     "the server was reached, but the encrypted connection failed: check sslmode, sslrootcert and sslcert";
 
 const BROKEN_OFF_HINT: &str =
-    "the connection broke, or the listener is not PostgreSQL; if it is, it stopped or crashed, and its log shows why";
+    "the connection broke, or the listener is not PostgreSQL; if PostgreSQL stopped or crashed, its log shows why";
 
 #[cfg(test)]
 mod tests {

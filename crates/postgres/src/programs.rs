@@ -128,7 +128,7 @@ pub(super) fn run(command: &mut Command) -> Result<String> {
 
 const PLAIN_VARIABLES: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR"];
 
-/// Clears all other variables, which may contain passwords.
+/// Clears all variables except PLAIN_VARIABLES: they may contain passwords.
 pub(super) fn keep_plain_environment(command: &mut Command) {
     command.env_clear();
     command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

@@ -225,7 +225,8 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
     Ok((facts, started_at, sender))
 }
 
-/// Other hosts may have the same directory and identifier. Only here is the backend a child of the postmaster.
+/// `None` unless the backend is a child of the directory's postmaster: another host's server may have the same
+/// directory and identifier.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
     let postmaster = directory.find_postmaster_pid()?;
