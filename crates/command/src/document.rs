@@ -101,7 +101,7 @@ pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<
 fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let directory = directory_of(path);
-    // Fails for a missing directory, whose name may be mistyped.
+    // Fails for a missing directory: it may be mistyped.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -336,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Returns the current time while pgthaw prepares an answer, because the client does not cause that delay.
+    /// Current time while pgthaw prepares an answer, because the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }

@@ -96,7 +96,7 @@ impl Explain for Error {
 //
 // A file appears whole or not at all. Writes to a device or pipe are direct.
 
-/// Export that is not yet visible under its name. Dropping it leaves no file.
+/// Export that is not yet visible. Dropping it leaves no file.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
@@ -188,7 +188,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
         _ => {}
     }
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    // Fails for a missing directory, whose name may be mistyped.
+    // Fails for a missing directory: it may be mistyped.
     std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }

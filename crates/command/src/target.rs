@@ -68,11 +68,11 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
 /// A cluster. At least one of `server` and `data_directory` is present.
 #[derive(Debug, Default)]
 pub struct Target {
-    /// `None`: files only.
+    /// `None` if pgthaw uses only files.
     pub server: Option<Server>,
     /// Why a running server refused the connection.
     pub server_refusal: Option<Error>,
-    /// `None`: SQL only.
+    /// `None` if pgthaw uses only SQL.
     pub data_directory: Option<DataDirectory>,
     pub directory_refusal: Option<Refusal>,
     pub scope: Scope,
@@ -363,7 +363,6 @@ impl Explain for NotALabServer {
     }
 }
 
-/// `lab_servers` are system identifiers.
 pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
     target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
         || is_lab_name(&cluster_name(target))

@@ -33,7 +33,6 @@ impl ErrorKind {
 pub trait Explain: std::error::Error {
     fn kind(&self) -> ErrorKind;
 
-    /// `None` if the message needs no hint.
     fn hint(&self) -> Option<String>;
 
     fn with_hint(&self) -> String {
@@ -47,7 +46,7 @@ pub trait Explain: std::error::Error {
     }
 }
 
-/// Adds a constructor `file` of the variant `File` to an error type.
+/// Adds a constructor `file` of an error's variant `File`.
 #[macro_export]
 macro_rules! file_error {
     ($error:ident) => {
@@ -74,7 +73,7 @@ const NAMED: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
     pub path: Option<PathBuf>,
-    /// Option that chooses another directory or file, such as `--dir`.
+    /// Option for another directory or file, such as `--dir`.
     pub instead: Option<&'static str>,
 }
 
@@ -84,7 +83,7 @@ const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "data
 impl FullDisk {
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write file formats wrap the error, so that only its text remains.
+        // Libraries that write file formats wrap the error: only its text remains.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
@@ -112,7 +111,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// Hint for a denied access. If the error contains another one, it is from `Tree`, which refuses other users' files.
+/// An error that wraps another one is from `Tree`, which refuses other users' files.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -137,7 +136,7 @@ pub struct Capability {
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,
-    /// Whether it is available for some databases only.
+    /// Available for some databases only.
     #[serde(skip)]
     pub is_partly: bool,
 }
@@ -189,8 +188,8 @@ impl Capability {
 
 // ---- quoting ----
 
-/// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. NUL
-/// bytes are dropped: they cannot be quoted, and no name of a server's object has one.
+/// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
+/// NUL, which no server's name contains.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(|one| one == '`' || is_treacherous(one)) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();
@@ -207,7 +206,7 @@ pub fn quote_argument(text: &str) -> String {
 
 // ---- readiness ----
 
-/// Capabilities for snapshots and restores, each after those on which it depends.
+/// Capabilities for snapshots and restores, in order of dependency.
 pub const NEEDED: [&str; 9] =
     ["server", "data-dir", "ownership", "tablespaces", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 

@@ -15,7 +15,7 @@ pub struct Activity {
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Clients, and the parallel and I/O workers that read for them.
+    /// Clients, and the workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -142,7 +142,6 @@ impl Session {
     fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
         Ok(columns!(row => Session {
             database, application_name, query, started_us, state, state_ms;
-            // A prepared transaction has pid 0.
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
@@ -232,7 +231,7 @@ impl WaitLook {
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // The walwriter has no transaction.
+        // Excludes the flushing transaction; the walwriter flushes without one.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }

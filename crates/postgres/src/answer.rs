@@ -152,7 +152,7 @@ read_as! {
     Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
 }
 
-/// Returns 0 for NULL, and for a negative value after the clock was set back.
+/// 0 for NULL, and for negative values after the clock was set back.
 fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }

@@ -43,7 +43,7 @@ pub struct UsageSummary {
     pub dirty: u64,
 }
 
-/// Visits all used buffers, in no order and not atomically. The connected database needs pg_buffercache
+/// Visits used buffers, in no order and not atomically. The connected database needs pg_buffercache
 /// (`Server::connect_with_extension`).
 pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<()> {
     let question = include_str!("sql/buffers_13.sql");

@@ -32,7 +32,7 @@ pub struct ForkBlocks {
 pub struct BlockReads {
     pub relation_oid: u32,
     pub is_shared: bool,
-    /// Since the last reset of statistics.
+    /// Since the last reset.
     pub reads: u64,
 }
 

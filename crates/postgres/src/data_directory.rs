@@ -22,7 +22,6 @@ const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 pub struct DataDirectory {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
-    /// From `PG_VERSION`.
     pub version_major: u32,
     pub system_identifier: u64,
     /// In bytes.
@@ -133,7 +132,7 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// Directories of databases, one per database and tablespace.
+    /// One per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
         let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())

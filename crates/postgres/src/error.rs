@@ -156,7 +156,6 @@ impl Error {
         }
     }
 
-    /// Encoding conversion failed.
     pub(super) fn is_about_encoding(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }

@@ -120,7 +120,7 @@ pub fn read_pgbench_version(program: &Path) -> Result<String> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// With weights.
+    /// Scripts and their weights.
     pub scripts: Vec<(Script, u32)>,
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,

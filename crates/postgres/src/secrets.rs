@@ -8,7 +8,6 @@ use host::failure::quote_argument;
 
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
-/// Always hidden.
 const SECRET_SETTINGS: &str = "primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command \
      recovery_end_command";
 

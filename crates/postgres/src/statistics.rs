@@ -218,7 +218,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
-        // Fails if the library is not preloaded; forecasts do not need it.
+        // Fails if not preloaded; forecasts do not need it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };

@@ -115,7 +115,6 @@ pub fn print_json_part(json: &str) {
     }
 }
 
-/// Prints on standard error, except with `--quiet`.
 pub fn print_remark(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
         print_complaint(text);

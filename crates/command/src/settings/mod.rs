@@ -2,11 +2,13 @@
 //! environment, which overrides the file.
 //!
 //! ```toml
-//! lab_servers = [7391827364501928374] # for every command with --lab-server
+//! lab_servers = [7391827364501928374]   # for every command with --lab-server
 //!
-//! [connection] # for every command that connects host = "/var/run/postgresql"
+//! [connection]                          # for every command that connects
+//! host = "/var/run/postgresql"
 //!
-//! [restore] # for one command: its long options connections = 4
+//! [restore]                             # for one command: its long options
+//! connections = 4
 //! ```
 
 mod file;

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Maximum depth of a removed tree: each level keeps a descriptor open.
+/// Maximum depth of removals: each level keeps a descriptor open.
 const DEPTH_MAX: usize = 100;
 
 /// An open directory. Lookups below it follow no symbolic link and refuse `..`.
@@ -48,7 +48,7 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Opens a directory; creates it and its parents if they are missing.
+    /// Opens a directory; creates missing ones on its path.
     pub fn create(path: &Path) -> io::Result<Directory> {
         match Directory::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -95,7 +95,7 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
-    /// Opens a subdirectory. Only the last name of `below` may be a link.
+    /// Only the last name of `below` may be a link.
     pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
         let name = below.file_name().ok_or(Errno::INVAL)?;
         let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
@@ -383,7 +383,7 @@ pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
 }
 
 /// # Errors
-/// `FileTooLarge` if more than `limit` bytes can be read, whatever the file's metadata says.
+/// `FileTooLarge` above `limit` bytes, whatever size the metadata shows.
 pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open_at_most(open_regular(path)?, limit)
 }

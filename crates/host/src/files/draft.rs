@@ -29,7 +29,7 @@ impl Draft {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // On a file system without locks, drafts of killed processes are never removed.
+            // If the file system has no locks, abandoned drafts stay.
             let _ = file.lock();
             match directory.holds(&name, &file) {
                 Ok(true) => return Ok(Draft { directory, name, file, is_placed: false }),
@@ -46,7 +46,6 @@ impl Draft {
         &self.file
     }
 
-    /// Syncs the draft and replaces `name`.
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.file.sync_all()?;
         self.directory.rename(&self.name, name)?;

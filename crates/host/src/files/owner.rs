@@ -94,7 +94,7 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// A directory of this user. If another directory takes its name, that one is not emptied.
+/// This user's directory. If another directory takes its name, that one is not emptied.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -144,14 +144,14 @@ impl OwnDirectory {
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // If another directory takes the name at this moment, it is removed only if it is empty.
+            // If another directory just took the name, it is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }
     }
 }
 
-/// Opens by the absolute path, which stays valid for programs that run in another directory.
+/// Opens by the absolute path, for programs that run in another directory.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

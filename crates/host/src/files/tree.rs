@@ -43,7 +43,7 @@ impl Tree {
         self.root.path()
     }
 
-    /// User ID of the directory's owner, who also owns all files that can be opened.
+    /// User ID that owns the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }

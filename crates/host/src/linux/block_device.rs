@@ -26,7 +26,7 @@ const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial",
 /// A whole disk, logical volume or loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// In /sys/block: `nvme0n1`, `dm-3`.
+    /// Name in /sys/block, such as `nvme0n1`.
     pub name: String,
     pub number: DeviceNumber,
     /// Identifier (if unknown, name and number) and size, since some hypervisors give all disks one serial number.

@@ -39,7 +39,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
-/// A limit that is too high to slow any read.
+/// A limit too high to slow any read.
 const HARMLESS: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000_000), read_bytes_per_second: Some(Bytes(1_000_000_000_000)) };
 
@@ -63,7 +63,7 @@ impl HostTarget {
     }
 }
 
-/// Runs all checks, which write only to a scratch file and an empty cgroup.
+/// Writes only to a scratch file and an empty cgroup.
 pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     [
         ("page cache", "os", check_residency(target)),
@@ -112,7 +112,7 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
-/// Reason why a file system's data cannot be warmed: it is never in the page cache, or always in memory.
+/// Reason why data cannot be warmed: it is never in the page cache, or always in memory.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
@@ -161,7 +161,6 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
-/// Opens the file, but writes nothing.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {

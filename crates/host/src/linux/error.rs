@@ -42,7 +42,6 @@ impl Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
-    /// The file's directory, if any.
     pub fn directory(&self) -> &Path {
         match self {
             Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),

@@ -15,8 +15,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Address of a variable, the same in all processes that a server forked. Reads /proc/PID/exe, the running program even
-/// if its file was replaced.
+/// Address of a variable, the same in all processes that a server forked. Reads /proc/PID/exe, which works even if the
+/// program's file was replaced.
 ///
 /// # Errors
 /// `Error::Unavailable` if the program has no such symbol.

@@ -39,7 +39,7 @@ pub enum Ended {
     AsMeant(ExitStatus),
     /// It ended unexpectedly, before any job.
     BeforeTheJob(ExitStatus),
-    /// It ended unexpectedly, and the job has ended. The second field is the job's status; `None` if unknown.
+    /// It ended unexpectedly, then the job ended. The second field is the job's status; `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 

@@ -22,18 +22,17 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads, enough to get a share of a device that other processes use.
+/// Parallel reads, enough for a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Number of pages whose caching is tested; mincore(2) would show all pages, but only to the file's owner.
+/// Number of tested pages; only the file's owner may query every page.
 const PLACES: u64 = 64;
 
-/// The program counts as cold if at least this many of the tested pages are not cached.
+/// The program counts as cold if this many of the tested pages are not cached.
 const MISSING_MIN: usize = 8;
 
-/// Loads the program in the background.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };

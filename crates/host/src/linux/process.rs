@@ -25,7 +25,7 @@ const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 /// Maximum on 64 bits: include/linux/threads.h.
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
-/// Exclusive limit of pids.
+/// All pids are below this number.
 pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
@@ -53,7 +53,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
         // The standard library entered the directory as root; this fails if the user may not.
         Ok(directory.as_deref().map_or(Ok(()), rustix::process::chdir)?)
     };
-    // SAFETY: system calls only.
+    // SAFETY: between fork and exec, the closure makes only system calls.
     unsafe { command.pre_exec(become_user) };
 }
 
@@ -139,7 +139,6 @@ pub fn count_busy(pids: &[u32]) -> Busy {
     busy
 }
 
-/// Clock ticks since boot.
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
@@ -356,7 +355,7 @@ pub struct ProcessUse {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
-    /// `None` if this user may not see the bytes of one of these processes.
+    /// `None` if a process's bytes are hidden from this user.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
     /// Other processes, by pid and start ticks.

@@ -21,7 +21,7 @@ const STATE_DIRECTORY: &str = "/run/pgthaw";
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// File whose shared lock marks a living run. `None` after the value was restored.
+    /// File whose shared lock marks a living run; `None` once restored.
     holder: Option<File>,
 }
 

@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Option<Parameters>> {
     }
 }
 
-/// Detects `user:password@host`, which must not be sent as a database name.
+/// `user:password@host` must not be sent as a database name.
 fn looks_like_login(text: &str) -> bool {
     text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
 }

@@ -28,12 +28,12 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 /// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    /// Cgroup of the limited processes; the root cgroup if whole devices are limited.
+    /// Cgroup of the limited processes; for whole devices, the root cgroup.
     files: Cgroup,
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// Separate cgroup for the memory limit, if `own` cannot have it, as in version 1.
+    /// Cgroup for the memory limit, if `own` cannot have it (version 1).
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
@@ -210,7 +210,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// Usage at the start, since the root cgroup counts from the device's creation.
+    /// Usage at the start: the root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

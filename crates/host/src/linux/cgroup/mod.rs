@@ -99,7 +99,7 @@ impl Hierarchy {
         directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
     }
 
-    /// Directory of a cgroup named in /proc/PID/cgroup; `None` if it is outside of the mounted cgroup.
+    /// Directory of a cgroup named in /proc/PID/cgroup; `None` outside of the mounted cgroup.
     fn directory(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.mounted).ok()?;
         let stays = !below.components().any(|part| part.as_os_str() == "..");
@@ -192,7 +192,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// `None` without a limit, as for the root cgroup of version 2.
+/// `None` without a limit (root cgroup of version 2).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {

@@ -23,7 +23,7 @@ const PREFIX: &str = "pgthaw-";
 /// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Removal is retried: processes may fork while they are moved, and ending ones stay for a moment.
+/// Removal is retried: processes may fork while they are moved, or end slowly.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -155,8 +155,8 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 enables a controller only below cgroups that have it enabled. It stays enabled afterwards: other programs
-/// may rely on it.
+/// Version 2 enables a controller only below cgroups that have it enabled. It stays enabled: other programs may rely on
+/// it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -282,7 +282,7 @@ const V2_PROCESSOR_WEIGHT: &str = "20";
 /// server.
 #[derive(Debug)]
 pub struct Isolation {
-    /// Cgroup of the controller io; in version 2 also of memory and cpu.
+    /// Cgroup of controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
     /// Only in version 1.
     cpu: Option<OwnCgroup>,

@@ -158,8 +158,7 @@ impl Names {
 
 // ---- facts ----
 
-/// Options that the kernel does not show although they are in effect. They are not in effect if it shows their
-/// opposite.
+/// Options that are in effect although the kernel does not show them, unless it shows their opposite.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 const ALIASES: [(&str, &str); 6] = [
@@ -318,7 +317,7 @@ fn run_while<'a>(
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // In its own process group, Ctrl-C does not end the program: pgthaw does, and cleans up.
+    // A process group of its own: Ctrl-C reaches only pgthaw, which cleans up.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {

@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File with the commands that unmount the file system after a killed run.
+/// File of commands that unmount the file system after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -220,7 +220,7 @@ impl LoopFileSystem {
     }
 
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // The commands can be trusted: only this user can write in the directory.
+        // Trusted commands: only this user can write in the directory.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -243,7 +243,7 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // A mounted loop device stays attached until it is unmounted, so a cleanup needs only the unmount.
+        // A mounted loop device stays attached, so a cleanup needs only the unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
@@ -261,7 +261,7 @@ impl LoopFileSystem {
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Other mounts of the loop devices, which a study's own commands may have made.
+    /// Other mounts of the loop devices, made by a study's own commands.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));

@@ -15,13 +15,13 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages that are mapped and queried at a time, with less than 1 MB of memory.
+/// Pages queried at a time, with less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
 const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
-/// IOV_MAX.
+/// Maximum of pwritev(2), IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
 /// `Documentation/admin-guide/mm/pagemap.rst`
@@ -41,8 +41,8 @@ const FRAME_GAP_MAX: u64 = 16;
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// Faults pages by writing a byte of each to this file. If the mapped file was truncated, that only fails; reading
-    /// the memory would kill this process.
+    /// Pages are faulted by writing a byte of each here. If the mapped file was truncated, that fails; a read would
+    /// kill this process.
     sink: File,
 }
 

@@ -1,4 +1,4 @@
-//! Access to the page cache by file. It is a trait so that tests can simulate 2 TB of data or lost pages.
+//! Access to the page cache by file. A trait, so that tests can simulate 2 TB or lost pages.
 
 use std::fs;
 use std::path::Path;
@@ -83,10 +83,10 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 
     fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error>;
 
-    /// Drops clean, unused pages. The kernel may keep some, so count the cached pages afterwards.
+    /// Drops clean, unused pages. The kernel may keep some: count afterwards.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;
 
-    /// Syncs the file, then drops its pages. The kernel may keep some, so count the cached pages afterwards.
+    /// Syncs, then drops all pages. The kernel may keep some: count afterwards.
     fn apply_evict(&self) -> Result<(), Error>;
 }
 
