@@ -137,7 +137,7 @@ impl Token {
             false => open_regular_or_pipe(path).map_err(failed)?,
         };
         let facts = file.metadata().map_err(failed)?;
-        // Only holders of its ends can read a pipe.
+        // Pipes pass: only holders of their ends can read them.
         if facts.is_file() && facts.mode() & 0o077 != 0 {
             return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
         }

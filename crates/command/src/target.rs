@@ -141,7 +141,7 @@ impl Target {
 
     pub fn last_start(&self) -> LastStart {
         match (&self.data_directory, &self.server) {
-            // Only SQL reaches a server on another host or in a container.
+            // On another host or in a container, only SQL knows the server's start.
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }

@@ -20,7 +20,7 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without the last.
+/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without that of absent blocks.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -272,7 +272,7 @@ impl<'a> Counts<'a> {
         Ok(accesses)
     }
 
-    /// For use without counted lookups: requests count as point lookups.
+    /// Used if no lookups were counted: all requests count as point lookups.
     pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);

@@ -224,7 +224,7 @@ pub struct WaitLook {
 }
 
 impl WaitLook {
-    /// `rows`: wait, processes, processes with a transaction that has written.
+    /// `rows`: wait, number of processes, number of those whose transaction has written.
     fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
         // Like commit_siblings (MinimumActiveBackends in procarray.c), excludes transactions that wait for a lock.
         let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");

@@ -63,7 +63,6 @@ pub(super) async fn ask_rows<T>(
     }
 }
 
-/// Fails above `ROWS_MAX` rows.
 pub(super) async fn collect_rows<T>(
     rows: impl Stream<Item = Result<PgRow, sqlx::Error>>,
     mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,

@@ -29,7 +29,6 @@ pub struct DataDirectory {
     pub segment_blocks: u32,
     /// The server runs as this user.
     pub owner_uid: u32,
-    /// All reads go through this handle.
     pub files: Arc<Tree>,
 }
 

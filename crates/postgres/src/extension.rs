@@ -30,7 +30,7 @@ pub struct Extension {
     pub version: String,
     /// A role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// This session may lock pg_namespace to prevent that.
+    /// This session may lock pg_namespace to keep the schema.
     is_holdable: bool,
 }
 

@@ -152,7 +152,7 @@ pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec
 
 // ---- setting value ----
 //
-// Like guc.c, rounds to the next smaller unit, then to the setting's own.
+// Like guc.c, rounds to the next smaller unit, then to the setting's own unit.
 
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];

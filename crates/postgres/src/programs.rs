@@ -21,7 +21,7 @@ pub struct ProgramsVersion {
 }
 
 impl Programs {
-    /// Uses `bin_dir`, else PATH's `pg_config` if a server is there, else the newest below `/usr/lib/postgresql`.
+    /// Uses `bin_dir`, else `pg_config --bindir` if it contains a server, else the newest below `/usr/lib/postgresql`.
     pub fn find(bin_dir: Option<&Path>) -> Result<Programs> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),

@@ -138,7 +138,7 @@ impl StatisticsDelta {
 
 // ---- lookups ----
 //
-// COPY, VACUUM, CREATE INDEX and sequential scans do no lookups.
+// Lookups use an index: COPY, VACUUM, CREATE INDEX and sequential scans do none.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {

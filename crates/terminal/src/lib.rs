@@ -96,7 +96,6 @@ pub fn print_answer<T: serde::Serialize>(
     }
 }
 
-/// Bytes of JSON text per write.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 
 pub fn print_json_part(json: &str) {

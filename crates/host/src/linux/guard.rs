@@ -1,5 +1,5 @@
-//! Runs the program in a second process. If it ends early (memory limit, full stack, defect), the first process runs
-//! the user's job or waits for it, and returns its exit status.
+//! Runs the program in a second process. If that process ends early (memory limit, full stack, defect), the first
+//! process runs the user's job or waits for it, and returns its exit status.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;

@@ -39,7 +39,7 @@ pub fn stand_behind_others() {
 /// Makes the command run as another user, with that user's groups (initgroups(3)). Requires root. `gid` is for a user
 /// without an entry in the user database.
 ///
-/// A Debian server's SSL key is readable through such a group (`ssl-cert`). The command's directory must be set before.
+/// Debian's servers read their SSL key through a group (`ssl-cert`). The command's directory must be set before.
 pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
     let (uid, user) = (Uid::from_raw(uid), User::from_uid(Uid::from_raw(uid)).ok().flatten());
     let gid = user.as_ref().map_or(Gid::from_raw(gid), |user| user.gid);

@@ -1,5 +1,5 @@
 //! Connection strings. No crate supports all of libpq: sqlx and url know one host; tokio-postgres lacks
-//! `sslmode=verify-full`, `passfile` and `service`. tests/all/psql_habits.rs compares with psql.
+//! `sslmode=verify-full`, `passfile` and `service`.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;

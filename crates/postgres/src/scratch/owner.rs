@@ -1,5 +1,5 @@
-//! A temporary directory's owner keeps a file in it locked. The kernel releases the lock when the owner dies. Kept
-//! directories have no such file.
+//! The process that owns a temporary directory keeps a file in it locked. The kernel releases the lock when the process
+//! dies. Kept directories have no such file.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -357,9 +357,9 @@ fn maps_every_user(uid_map: &str) -> bool {
 
 // ---- in order ----
 //
-// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the window it would read page by
-// page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as used twice
-// (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
+// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the read-ahead window the kernel
+// would read page by page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as
+// used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
 /// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);
