@@ -39,7 +39,7 @@ use host::linux::threads::lock;
 pub enum Error {
     #[error("{0} is reachable from other machines, and no token is set")]
     NoToken(SocketAddr),
-    #[error("with one metric series per query or process, their number would grow without limit")]
+    #[error("the number of metric series, one per query or process, would grow without limit")]
     TooManySeries,
     #[error("a token needs at least {fewest} characters")]
     WeakToken { fewest: usize },

@@ -267,7 +267,7 @@ impl<'a> Counts<'a> {
         let (rows, scans) = self.repeated(table);
         if rows > 0.0 && table.blocks > SMALL_BLOCKS {
             accesses.take_back(scans, (rows - scans) / rows_of_a_block(table));
-            accesses.assumptions.push(format!("{name}: a transaction is assumed to change rows that it has read"));
+            accesses.assumptions.push(format!("{name}: transactions are assumed to read rows before changing them"));
         }
         Ok(accesses)
     }
@@ -489,7 +489,7 @@ impl Doubts {
             )
         });
         let unknown = self.is_unknown.then(|| {
-            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: it has no lookup counts"
+            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: the snapshot has no lookup counts"
                 .to_owned()
         });
         loaded.into_iter().chain(unknown).collect()

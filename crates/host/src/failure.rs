@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::units::is_treacherous;
 
 pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -u, TasksMax= of a service, pids.max of a container), \
-     or stop other processes under it";
+     or stop other processes under this limit";
 
 /// Kind of a failure, which decides the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]

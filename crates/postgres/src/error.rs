@@ -47,7 +47,7 @@ pub enum Error {
     #[error(
         "the server at {} runs as operating-system user \"{user}\", not as {}: pgthaw sends it nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or you, and any user can create a socket there")
+        wanted.as_deref().unwrap_or("postgres, root or you, in a directory where any user can create a socket")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw does not support this value of {parameter}")]
@@ -86,7 +86,7 @@ pub enum Error {
     },
     #[error("cannot {action}: role \"{role}\" is not a superuser")]
     NoSuperuser { action: &'static str, role: String },
-    #[error("role \"{role}\" lacks SELECT on the table in database \"{database}\", which pg_prewarm requires")]
+    #[error("role \"{role}\" lacks SELECT on a table in database \"{database}\", which pg_prewarm requires")]
     TableUnreadable { database: String, role: String },
     #[error("{holder} in database \"{database}\": its open transaction has changed a schema")]
     SchemasLocked { database: String, holder: String },
@@ -264,7 +264,7 @@ impl Explain for Error {
             Error::ConnectTimeout { .. } => {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
-            Error::NotRunning { .. } => "start it, or give its address with -h and -p",
+            Error::NotRunning { .. } => "start the server, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {
                 "`pgthaw … -W` asks for it on a terminal; otherwise use PGPASSWORD or ~/.pgpass (mode 0600)"
             }
@@ -273,7 +273,7 @@ impl Explain for Error {
                 "give the directory of the right server's socket with -h; requirepeer=USER (PGREQUIREPEER) sets the expected user"
             }
             Error::OtherKindOfServer { .. } => {
-                "give the host of such a server with -h, or omit target_session_attrs (PGTARGETSESSIONATTRS)"
+                "give the host of a suitable server with -h, or omit target_session_attrs (PGTARGETSESSIONATTRS)"
             }
             Error::ForeignPath { .. } => POOLER_HINT,
             Error::ConnectionString { .. } => {
@@ -284,10 +284,10 @@ impl Explain for Error {
             }
             Error::SystemUserUnknown(_) => "give the role with -U; `getent passwd` lists the users",
             Error::Option { .. } | Error::NoPort => {
-                "correct it in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
+                "correct the value in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
             }
             Error::NoSuperuser { .. } => "connect as a superuser",
-            Error::SchemasLocked { .. } => "try again after its COMMIT or ROLLBACK",
+            Error::SchemasLocked { .. } => "try again after COMMIT or ROLLBACK of that transaction",
             Error::DataDirectory { .. } => {
                 "give the directory that contains PG_VERSION, as printed by SHOW data_directory"
             }
@@ -305,7 +305,7 @@ impl Explain for Error {
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 return permission_hint(source).map(str::to_owned);
             }
-            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
+            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what the sessions wait for",
             Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
             Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
             Error::Connect { address, source } => &connect_hint(address, source),
@@ -461,7 +461,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
              accepts no connections: use --data-dir with --tier os"
         }
         Some(TOO_MANY_CONNECTIONS) => {
-            "all its connections are in use: try again when one is free, or as a superuser, for whom some are reserved; \
+            "all its connections are in use: try again when one is free, or connect as a superuser: some are reserved; \
              `psql -c 'SELECT * FROM pg_stat_activity'` shows them"
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database accepts no connections: use another one with -d",
@@ -484,7 +484,7 @@ fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str>
     Some(match error {
         _ if told.contains("lookup") => "check the host's name: `getent hosts NAME` resolves it as pgthaw does",
         sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
-            "the server offers no encryption (ssl = off), or none to this host, but sslmode requires it: sslmode=prefer also works without"
+            "the server offers no encryption (ssl = off), or none to this host, but sslmode requires it: sslmode=prefer also allows unencrypted connections"
         }
         sqlx::Error::Tls(_) => ENCRYPTION_HINT,
         // An untrusted certificate is reported this way.
@@ -508,7 +508,7 @@ fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str>
     })
 }
 
-const CERTIFICATE_HINT: &str = "the server was reached, but this user cannot read the file of sslcert or sslkey";
+const CERTIFICATE_HINT: &str = "the server was reached, but this user cannot read the file in sslcert or sslkey";
 
 const ENCRYPTION_HINT: &str =
     "the server was reached, but the encrypted connection failed: check sslmode, sslrootcert and sslcert";

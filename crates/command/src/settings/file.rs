@@ -41,7 +41,7 @@ impl Explain for SettingsError {
             SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
             SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
             SettingsError::NotOwned(path) => Some(format!(
-                "its settings could run that user's programs as you; if you trust it, set PGTHAW_CONFIG={}",
+                "its settings could run that user's programs as you; if you trust that user, set PGTHAW_CONFIG={}",
                 path.display()
             )),
         }

@@ -9,7 +9,7 @@ use postgres::{keep_words, quote_argument};
 
 /// Removed words after `pgthaw`, and their replacements. A row may name several options.
 const GONE: &[(&str, &str)] = &[
-    ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
+    ("rows", "`pgthaw map --rows` shows the same, and also has the options --riops and --hit"),
     (
         "restore --gentle --full-speed --max-rate",
         "`pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB",

@@ -98,7 +98,7 @@ fn check_residency(target: &HostTarget) -> Found {
     };
     let file_system = read_file_system(file);
     if let Some(reason) = why_not_cached(&file_system) {
-        return Err(Lack::new(reason, "move the data to ext4, xfs or btrfs, or use the buffers tier alone"));
+        return Err(Lack::new(reason, "move the data to ext4, xfs or btrfs, or use --tier buffers"));
     }
     let test = test_visibility(&target.page_cache(), file)?;
     if !test.mincore_is_true {
@@ -272,10 +272,10 @@ fn check_disk_limit(target: &HostTarget) -> Found {
 fn check_bpf() -> Found {
     match load_empty_program() {
         Ok(_) if !Path::new(BTF).exists() => Err(Lack::new(
-            format!("programs load, but there is no {BTF}"),
+            format!("BPF programs load, but there is no {BTF}"),
             "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are",
         )),
-        Ok(_) => Ok(format!("a program loads, and {BTF} exists")),
+        Ok(_) => Ok(format!("a BPF program loads, and {BTF} exists")),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Err(Lack::new("the kernel has no bpf(2)", "use a kernel built with CONFIG_BPF_SYSCALL=y"))
         }

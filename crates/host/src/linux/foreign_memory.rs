@@ -30,7 +30,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "reading wait events from memory",
         reason: format!("{} has no symbol {name}", shown.display()),
-        remedy: "use PostgreSQL 13 or later with its symbols, such as the distribution's package".into(),
+        remedy: "use PostgreSQL 13 or later, built with symbols, such as the distribution's package".into(),
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
     let (address, offset) = first.map_or((0, 0), |segment| (segment.address(), segment.file_range().0));

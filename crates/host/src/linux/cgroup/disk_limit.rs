@@ -134,7 +134,7 @@ impl DiskLimit {
                     reason: format!("requested {asked:?} on device {number}, but the kernel applied {in_force:?}"),
                     remedy:
                         "use whole numbers above 0, and operations per second below 2³²; if systemd or another program \
-                             changed the cgroup, repeat this"
+                             changed the cgroup, try again"
                             .into(),
                 });
             }

@@ -106,7 +106,7 @@ impl FileSystemAsked {
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
             let remedy = "run pgthaw as root, or omit points.file_system";
-            return Err(impossible("only root can create, attach and mount it", remedy));
+            return Err(impossible("only root can create, attach and mount an image", remedy));
         }
         for program in ["losetup", "mount", "umount"] {
             find(program)?;

@@ -238,7 +238,7 @@ impl LoopFileSystem {
                 "the file system's commands succeeded, but nothing is mounted at {}{elsewhere}",
                 path.display()
             );
-            return Err(impossible(reason, "make or mount in [file_systems] must mount it at {directory}"));
+            return Err(impossible(reason, "the command make or mount in [file_systems] must mount at {directory}"));
         }
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;

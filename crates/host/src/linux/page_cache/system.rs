@@ -121,7 +121,7 @@ impl PageCache for SystemPageCache {
         match (seldom < half / 4, often > half * 3 / 4) {
             (true, true) => Ok(()),
             _ => Err(no_activity(format!(
-                "in a scratch file, {often} of {half} pages read three times are active, and {seldom} of {half} unread pages"
+                "in a scratch file, {often} of {half} pages read three times are active; so are {seldom} of {half} unread pages"
             ))),
         }
     }
