@@ -44,7 +44,7 @@ pub async fn run(
     Ok(ExitStatus::Done)
 }
 
-/// Each page whole or not at all, readable by everybody.
+/// Writes each page whole or not at all, readable by everybody.
 fn write_pages(command: clap::Command, directory: &Path) -> io::Result<()> {
     FileMode::PUBLIC.apply();
     let drafts = tempfile::tempdir()?;

@@ -220,7 +220,7 @@ impl ConnectionArguments {
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
     }
 
-    /// The server of `--data-dir` may listen elsewhere than PG* variables say.
+    /// The server of `--data-dir` may listen at another address than PG* variables say.
     fn told_address(&self, address: Address) -> Address {
         if self.data_dir.is_some() && !self.names_server() {
             return Address { user: address.user, ..Address::default() };
@@ -238,7 +238,7 @@ impl ConnectionArguments {
             Ok(Some(string)) => render("-d", &string.render_without_password()),
             _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };
-        // A cluster named by options needs no PG* variables.
+        // If options name the cluster, commands need no PG* variables.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         PastedCommands {

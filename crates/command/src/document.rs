@@ -101,7 +101,7 @@ pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<
 fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let directory = directory_of(path);
-    // Does not create a mistyped directory.
+    // Fails for a missing directory: it may be mistyped.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -112,7 +112,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // A directory gets open(2)'s error; a pipe or device, pgthaw's own.
+        // For a directory, open(2)'s error; for a pipe or device, pgthaw's own.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }

@@ -55,7 +55,7 @@ fn fold_connection(command: Command, usual: &Command) -> Command {
     command.mut_subcommands(|one| fold_connection(one, usual))
 }
 
-/// `help map` as `map -?`, because clap's own `help` prints the long text.
+/// Turns `help map` into `map -?`, because clap's own `help` prints the long text.
 pub fn ask_short_help(arguments: &[OsString]) -> Vec<OsString> {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let Some(at) = (1..words.len()).find(|at| !is_option(&words, *at)).filter(|at| words[*at] == "help") else {

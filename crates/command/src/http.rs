@@ -39,7 +39,7 @@ use host::linux::threads::lock;
 pub enum Error {
     #[error("{0} is reachable from other machines, and no token is set")]
     NoToken(SocketAddr),
-    #[error("with one metric series per query or process, their number would grow without limit")]
+    #[error("the number of metric series, one per query or process, would grow without limit")]
     TooManySeries,
     #[error("a token needs at least {fewest} characters")]
     WeakToken { fewest: usize },
@@ -137,7 +137,7 @@ impl Token {
             false => open_regular_or_pipe(path).map_err(failed)?,
         };
         let facts = file.metadata().map_err(failed)?;
-        // Only holders of its ends can read a pipe.
+        // Pipes pass: only holders of their ends can read them.
         if facts.is_file() && facts.mode() & 0o077 != 0 {
             return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
         }
@@ -197,7 +197,7 @@ enum Verdict {
     Ask,
     /// The host name is another site's (DNS rebinding).
     Refuse,
-    /// The request names two hosts, or an unreadable one. A proxy may have chosen another.
+    /// The request names two hosts, or an unreadable one. A proxy may have used a different one.
     Reject,
 }
 
@@ -336,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Now while pgthaw prepares an answer, because the client does not cause that delay.
+    /// Current time while pgthaw prepares an answer, because the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }

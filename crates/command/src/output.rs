@@ -25,7 +25,7 @@ pub struct OutputArguments {
     pub mode: Option<FileMode>,
 
     /// Read settings only from this file, even if another user owns it
-    // Read before the command line.
+    // Read before clap parses the command line.
     #[arg(long, global = true, help_heading = "Output")]
     #[arg(value_name = "FILE", env = "PGTHAW_CONFIG", hide_short_help = true)]
     #[arg(value_parser = OsStringValueParser::new().map(|_| ()))]

@@ -96,7 +96,7 @@ impl Explain for Error {
 //
 // A file appears whole or not at all. Writes to a device or pipe are direct.
 
-/// File not yet visible. Dropping it leaves nothing.
+/// Export that is not yet visible. Dropping it leaves no file.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
@@ -188,7 +188,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
         _ => {}
     }
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    // Does not create a mistyped directory.
+    // Fails for a missing directory: it may be mistyped.
     std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }

@@ -27,7 +27,7 @@ impl Target {
     }
 }
 
-/// Connects. With `--data-dir` alone, connects to the server that runs there.
+/// Connects. With `--data-dir` alone, connects to the server that runs in that directory.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
         return arguments.connect(|options| options).await;
@@ -68,11 +68,11 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
 /// A cluster. At least one of `server` and `data_directory` is present.
 #[derive(Debug, Default)]
 pub struct Target {
-    /// `None`: files only.
+    /// `None` if pgthaw uses only files.
     pub server: Option<Server>,
     /// Why a running server refused the connection.
     pub server_refusal: Option<Error>,
-    /// `None`: SQL only.
+    /// `None` if pgthaw uses only SQL.
     pub data_directory: Option<DataDirectory>,
     pub directory_refusal: Option<Refusal>,
     pub scope: Scope,
@@ -141,7 +141,7 @@ impl Target {
 
     pub fn last_start(&self) -> LastStart {
         match (&self.data_directory, &self.server) {
-            // Only SQL reaches a server on another host or in a container.
+            // On another host or in a container, only SQL knows the server's start.
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }
@@ -363,7 +363,6 @@ impl Explain for NotALabServer {
     }
 }
 
-/// `lab_servers` are system identifiers.
 pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
     target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
         || is_lab_name(&cluster_name(target))

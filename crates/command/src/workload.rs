@@ -20,7 +20,7 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without the last.
+/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without that of absent blocks.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -146,8 +146,8 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// One bin per heat level, then one of absent blocks. After a load, all bins weigh the same; a restore still follows
-/// heat.
+/// One bin per heat level, then one of absent blocks. If a bulk load caused the heat, all bins weigh the same; a
+/// restore still follows heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
@@ -166,7 +166,7 @@ fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64)
 /// Sequential scans per transaction; rarer ones are attributed to another job.
 const FEWEST_SCANS: f64 = 0.01;
 
-/// Contiguous rows are in at most this many times the blocks that they fill.
+/// Rows count as contiguous if they are in at most this many times the blocks that they would fill.
 const NEIGHBOURS: f64 = 1.25;
 
 /// Tables up to this size warm up at once.
@@ -267,12 +267,12 @@ impl<'a> Counts<'a> {
         let (rows, scans) = self.repeated(table);
         if rows > 0.0 && table.blocks > SMALL_BLOCKS {
             accesses.take_back(scans, (rows - scans) / rows_of_a_block(table));
-            accesses.assumptions.push(format!("{name}: a transaction is assumed to change rows that it has read"));
+            accesses.assumptions.push(format!("{name}: transactions are assumed to read rows before changing them"));
         }
         Ok(accesses)
     }
 
-    /// For use without counted lookups: requests count as point lookups.
+    /// Used if no lookups were counted: all requests count as point lookups.
     pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -410,14 +410,14 @@ impl Lookups {
 // INDEX those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load
 // does no lookups. If the lookups are several times the buffers, loaded blocks were evicted or are hardly hotter.
 
-/// Lookups per buffer from which heat is attributed to readers. If equally popular blocks all fit, 4 lookups per buffer
-/// leave e^-4 (2 %) of them without a request; one leaves 37 %.
+/// With this many lookups per buffer, heat is attributed to readers. If all blocks fit and are equally popular, 4
+/// lookups per buffer leave e^-4 (2 %) of them without a request; one leaves 37 %.
 const LOOKUPS_PER_BUFFER: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeatOrigin {
     Readers,
-    /// Heat that may come from a load: number of lookups, and of cached blocks.
+    /// Heat that may come from a bulk load: number of lookups, and of cached blocks.
     Load {
         lookups: u64,
         blocks: u64,
@@ -452,7 +452,7 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
 
 #[derive(Debug, Default)]
 pub struct Doubts {
-    /// Size and name of relations with `HeatOrigin::Load`; the sums follow.
+    /// Size and name of relations with `HeatOrigin::Load`; the sums of their counts follow.
     loaded: Vec<(u64, String)>,
     lookups: u64,
     blocks: u64,
@@ -489,7 +489,7 @@ impl Doubts {
             )
         });
         let unknown = self.is_unknown.then(|| {
-            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: it has no lookup counts"
+            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: the snapshot has no lookup counts"
                 .to_owned()
         });
         loaded.into_iter().chain(unknown).collect()

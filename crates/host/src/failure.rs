@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::units::is_treacherous;
 
 pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -u, TasksMax= of a service, pids.max of a container), \
-     or stop other processes under it";
+     or stop other processes under this limit";
 
 /// Kind of a failure, which decides the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
@@ -33,7 +33,6 @@ impl ErrorKind {
 pub trait Explain: std::error::Error {
     fn kind(&self) -> ErrorKind;
 
-    /// `None` if the message says all.
     fn hint(&self) -> Option<String>;
 
     fn with_hint(&self) -> String {
@@ -47,7 +46,7 @@ pub trait Explain: std::error::Error {
     }
 }
 
-/// Implements `file`, which makes an error's variant `File`.
+/// Adds a constructor `file` of an error's variant `File`.
 #[macro_export]
 macro_rules! file_error {
     ($error:ident) => {
@@ -74,17 +73,17 @@ const NAMED: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
     pub path: Option<PathBuf>,
-    /// Option for another place, such as `--dir`.
+    /// Option for another directory or file, such as `--dir`.
     pub instead: Option<&'static str>,
 }
 
-/// Messages of strerror(3) and SQLite.
+/// Messages of strerror(3) and SQLite for a full disk or quota.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write formats wrap the error.
+        // Libraries that write file formats wrap the error: only its text remains.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
@@ -112,7 +111,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// An inner error is `Tree`'s, about another user's file.
+/// An error that wraps another one is from `Tree`, which refuses other users' files.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -125,7 +124,7 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
 
 // ---- capability ----
 
-/// A check of `doctor`.
+/// Result of a check of `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Capability {
     /// Name for `--require`, such as `os`, `buffers`, `evict` or `disk-limit`.
@@ -133,7 +132,7 @@ pub struct Capability {
     /// Heading, such as `server`, `extensions` or `page cache`.
     pub group: &'static str,
     pub ok: bool,
-    /// Finding, or why the check failed.
+    /// What the check found, or why it failed.
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,
@@ -189,8 +188,8 @@ impl Capability {
 
 // ---- quoting ----
 
-/// Text with control characters becomes `$'…'`, for bash, zsh and ksh, with all but plain bytes octal. NUL cannot be
-/// quoted, and no server name has one.
+/// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
+/// NUL, which no server's name contains.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(|one| one == '`' || is_treacherous(one)) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();
@@ -207,7 +206,7 @@ pub fn quote_argument(text: &str) -> String {
 
 // ---- readiness ----
 
-/// Capabilities in the order of their dependencies.
+/// Capabilities for snapshots and restores, in order of dependency.
 pub const NEEDED: [&str; 9] =
     ["server", "data-dir", "ownership", "tablespaces", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
@@ -232,9 +231,9 @@ pub struct Missing {
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// Buffers of some databases only.
+    /// shared_buffers can be restored, but only for some databases.
     pub restores_some_buffers: bool,
-    /// First obstacle of each tier.
+    /// First missing capability of each tier (page cache, shared_buffers).
     pub missing: Vec<Missing>,
 }
 

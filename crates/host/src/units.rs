@@ -83,7 +83,7 @@ pub enum Fork {
     Init = 3,
 }
 
-// The names are also PostgreSQL's, as pg_prewarm takes them.
+// These are PostgreSQL's names, which pg_prewarm accepts.
 crate::named!(Fork);
 
 impl Fork {
@@ -113,7 +113,7 @@ impl Fork {
 /// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
 pub type BlockNumber = u32;
 
-/// Blocks `[start, end)`; `u64` for the end of the largest relation.
+/// Blocks `[start, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
     pub start: u64,

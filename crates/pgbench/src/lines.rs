@@ -45,14 +45,14 @@ pub struct Beginning {
     /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Time before the start: pgbench connected, or the file lacks it.
+    /// Time before the start, while pgbench connected; and time that the file lacks.
     pub connecting_seconds: f64,
     pub missing_seconds: f64,
 }
 
 impl Beginning {
-    /// `lines` yields end and rate. A late first line without transactions covers the connection phase. With
-    /// transactions, it shows that the file lacks its beginning.
+    /// `lines` yields each line's end and rate. A late first line without transactions covers the connection phase.
+    /// With transactions, it shows that the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;

@@ -16,7 +16,7 @@ impl Prefix {
             let before = found.map(|(before, _)| before).filter(|before| before.ends_with(char::is_whitespace));
             self.words = before.map_or(0, |before| before.split_whitespace().count());
         }
-        // No prefix: another program's line, or older than the collector.
+        // Lines without prefix: from another program, or from before the collector.
         if BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return line;
         }

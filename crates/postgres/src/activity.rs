@@ -11,11 +11,11 @@ use super::{RelationKind, Result};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Active within the last second; excludes this session.
+    /// Clients active within the last second, except this session.
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Includes processes that read for clients.
+    /// Clients, and the workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -78,7 +78,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
         })))
     };
     let read = async {
-        // Transactions may cache statistics.
+        // Runs in no transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -142,7 +142,6 @@ impl Session {
     fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
         Ok(columns!(row => Session {
             database, application_name, query, started_us, state, state_ms;
-            // A prepared transaction has pid 0.
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
@@ -212,7 +211,7 @@ pub struct Wait {
     /// Kind of process.
     pub backend: String,
     pub state: Option<String>,
-    /// Class of wait events. `None` if running or ready.
+    /// Class of the wait event. `None` if not waiting.
     pub event_type: Option<String>,
     pub event: Option<String>,
 }
@@ -225,14 +224,14 @@ pub struct WaitLook {
 }
 
 impl WaitLook {
-    /// `rows`: wait, processes, processes with a transaction that has written.
+    /// `rows`: wait, number of processes, number of those whose transaction has written.
     fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
         // Like commit_siblings (MinimumActiveBackends in procarray.c), excludes transactions that wait for a lock.
         let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // The walwriter has no transaction.
+        // Excludes the flushing transaction; the walwriter flushes without one.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }
@@ -254,7 +253,7 @@ pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64>
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
-/// Names in the server's order, since PostgreSQL 17.
+/// Types and names of wait events; requires PostgreSQL 17.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await

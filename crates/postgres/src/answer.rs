@@ -11,7 +11,7 @@ use super::{Error, Result};
 /// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// So many rows with names need less than 2 GB.
+/// This many rows with names need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {
@@ -63,7 +63,6 @@ pub(super) async fn ask_rows<T>(
     }
 }
 
-/// Fails above `ROWS_MAX` rows.
 pub(super) async fn collect_rows<T>(
     rows: impl Stream<Item = Result<PgRow, sqlx::Error>>,
     mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
@@ -152,7 +151,7 @@ read_as! {
     Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
 }
 
-/// 0 for NULL, and if the clock was set back (negative).
+/// 0 for NULL, and for negative values after the clock was set back.
 fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }

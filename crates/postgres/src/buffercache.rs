@@ -43,7 +43,8 @@ pub struct UsageSummary {
     pub dirty: u64,
 }
 
-/// In no order and not atomic. The connected database needs pg_buffercache (`Server::connect_with_extension`).
+/// Visits used buffers, in no order and not atomically. The connected database needs pg_buffercache
+/// (`Server::connect_with_extension`).
 pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<()> {
     let question = include_str!("sql/buffers_13.sql");
     let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
@@ -91,24 +92,13 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
 
 // ---- eviction ----
 
-/// Keeps a statement below 1 MB of text.
+/// With more buffers, the statement's text would exceed 1 MB.
 const EVICTED_AT_ONCE: usize = 100_000;
 
-const EVICT: &str = "evict buffers";
-
-/// `false` before PostgreSQL 17, where only a restart helps.
-///
-/// # Errors
-/// The role is not a superuser.
-pub async fn can_evict_buffers(connection: &mut PgConnection, facts: &ServerFacts) -> Result<bool> {
-    match require_extension(connection, PG_BUFFERCACHE).await?.is_at_least(1, 5) {
-        true if !facts.is_superuser => Err(Error::NoSuperuser { action: EVICT, role: facts.role.clone() }),
-        can => Ok(can),
-    }
-}
-
-/// `ids` come from `read_buffers`. Writes dirty buffers. Evicts nothing before PostgreSQL 17.
-pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<()> {
+/// `ids` come from `read_buffers`. Writes dirty buffers. `Ok(false)` before PostgreSQL 17, whose buffers only a restart
+/// can evict.
+pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool> {
+    const ACTION: &str = "evict buffers";
     let question = include_str!("sql/evict_buffers_17.sql");
     for ids in ids.chunks(EVICTED_AT_ONCE) {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();

@@ -31,7 +31,7 @@ const OF_SERVER: [(&str, &str); 6] = [
 
 type Found = Result<String, Lack>;
 
-/// Result, and inputs of the host's checks.
+/// Results of the server's checks, and inputs for the host's checks.
 #[derive(Debug)]
 pub struct Checked {
     pub capabilities: Vec<Capability>,
@@ -41,7 +41,7 @@ pub struct Checked {
     pub server_pid: Option<u32>,
 }
 
-/// Uses the data directory `named`, else the server's; the extensions in `databases`, else in all.
+/// Checks the data directory `named` (default: the server's) and the extensions in `databases` (default: all).
 pub async fn check_server(connection: &Result<Server>, databases: &[String], named: Option<&Path>) -> Checked {
     let server = connection.as_ref().ok();
     let answer = match connection {
@@ -123,9 +123,9 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
     let Some(path) = path else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
-            // A role that may see the path still cannot read the files.
+            // No GRANT helps: a role that sees the path still cannot read the files.
             (_, Some(owner)) => {
-                Lack::new(format!("only its owner {} and root can see its cached pages", owner.name), run_as(owner.uid))
+                Lack::new(format!("only the owner {} and root can see its cached pages", owner.name), run_as(owner.uid))
             }
             (Some(server), None) => {
                 let command = grant(&server.database, "pg_monitor", &server.facts.role);

@@ -16,7 +16,7 @@ use host::units::Fork;
 pub struct Database {
     pub oid: u32,
     pub name: String,
-    /// For this role; never for template0.
+    /// Whether this role may connect; false for template0.
     pub allows_connections: bool,
 }
 
@@ -59,7 +59,7 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
     ask_rows(connection, "list the databases", question, decode).await
 }
 
-/// By schema and name, in all tablespaces, without temporary relations.
+/// Sorted by schema and name; from all tablespaces, without temporary relations.
 pub async fn read_relations(connection: &mut PgConnection, database: &Database, shared: bool) -> Result<Vec<Relation>> {
     let question = || sqlx::query(include_str!("sql/relations_13.sql")).bind(shared);
     let decode = |row: &PgRow| decode_relation(row, &database.name);
@@ -68,7 +68,7 @@ pub async fn read_relations(connection: &mut PgConnection, database: &Database, 
     Ok(relations)
 }
 
-/// By schema and name.
+/// Sorted by schema and name.
 pub async fn read_partitioned_tables(
     connection: &mut PgConnection,
     database: &Database,
@@ -123,7 +123,7 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
     in_time("read the tables' row counts", collect_rows(rows, decode)).await
 }
 
-/// `None` if dropped meanwhile or in an unknown place.
+/// `None` if the relation was dropped, or its path is unknown.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
@@ -185,7 +185,7 @@ pub enum RelationKind {
     Toast,
     MaterializedView,
     Sequence,
-    /// A file without a readable catalog.
+    /// Known only from its files, without a readable catalog.
     Unknown,
 }
 
@@ -279,7 +279,7 @@ pub enum RelationPath {
 pub struct RelationPathError(pub String);
 
 impl RelationPath {
-    /// Changes with a rewrite.
+    /// Changes if the relation is rewritten.
     pub fn relfilenumber(&self) -> u32 {
         match self {
             RelationPath::Global { relfilenumber }

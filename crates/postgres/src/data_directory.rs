@@ -22,7 +22,6 @@ const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 pub struct DataDirectory {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
-    /// From `PG_VERSION`.
     pub version_major: u32,
     pub system_identifier: u64,
     /// In bytes.
@@ -30,7 +29,6 @@ pub struct DataDirectory {
     pub segment_blocks: u32,
     /// The server runs as this user.
     pub owner_uid: u32,
-    /// All reads go through this handle.
     pub files: Arc<Tree>,
 }
 
@@ -102,8 +100,8 @@ impl DataDirectory {
         files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
     }
 
-    /// Relations by their files. The path and the database's oid stand in for names. Follows links only in `pg_tblspc`.
-    /// Adds errors outside of `base` to `refused`.
+    /// Finds relations by their files, and names them by path and the database's oid. Follows links only in
+    /// `pg_tblspc`. Adds errors outside of `base` to `refused`.
     pub fn scan(&self, refused: &mut Vec<Error>) -> Result<Vec<Relation>> {
         let mut found = BTreeSet::new();
         for directory in [vec!["global".to_owned()], self.database_directories(refused)?].concat() {
@@ -125,7 +123,7 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// One per tablespace.
+    /// Directories of a database, one per tablespace.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>> {
         let own = format!("/{oid}");
         let directories = self.database_directories(&mut Vec::new())?;
@@ -277,7 +275,7 @@ impl ControlFile {
     }
 }
 
-/// After the constant, which is aligned to 8 bytes.
+/// Offset of the sizes: after the constant, which is aligned to 8 bytes.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -297,7 +295,7 @@ pub struct Postmaster {
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
-    /// By the clock of that time.
+    /// By the system clock at that time.
     pub started_at: Option<Timestamp>,
 }
 
@@ -369,7 +367,8 @@ fn read_start(pid: u32) -> Option<Timestamp> {
     Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
 }
 
-/// A server's working directory is its data directory, visible to its user and root. Others compare the program's name.
+/// A server's working directory is its data directory, visible to its user and root. For other users, compares the
+/// program's name.
 fn is_server_of(pid: u32, data_directory: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     match fs::read_link(process.join("cwd")) {

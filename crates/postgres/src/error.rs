@@ -47,7 +47,7 @@ pub enum Error {
     #[error(
         "the server at {} runs as operating-system user \"{user}\", not as {}: pgthaw sends it nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or you, and any user can create a socket there")
+        wanted.as_deref().unwrap_or("postgres, root or you, in a directory where any user can create a socket")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw does not support this value of {parameter}")]
@@ -86,7 +86,7 @@ pub enum Error {
     },
     #[error("cannot {action}: role \"{role}\" is not a superuser")]
     NoSuperuser { action: &'static str, role: String },
-    #[error("role \"{role}\" lacks SELECT on the table in database \"{database}\", which pg_prewarm requires")]
+    #[error("role \"{role}\" lacks SELECT on a table in database \"{database}\", which pg_prewarm requires")]
     TableUnreadable { database: String, role: String },
     #[error("{holder} in database \"{database}\": its open transaction has changed a schema")]
     SchemasLocked { database: String, holder: String },
@@ -114,7 +114,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 host::file_error!(Error);
 
 impl Error {
-    /// Hides other text: in a URI it may be part of a password.
+    /// Hides a text that is not a number: in a URI it may be part of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         match is_number {
@@ -140,7 +140,7 @@ impl Error {
         }
     }
 
-    /// The connection broke or no server accepts one. Excludes undecodable replies.
+    /// Whether the connection broke or no server accepts one. Excludes undecodable replies.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -156,7 +156,6 @@ impl Error {
         }
     }
 
-    /// Encoding conversion failed.
     pub(super) fn is_about_encoding(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
@@ -176,7 +175,7 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// The database does not exist or refuses connections, like template0.
+    /// Whether the database does not exist or refuses connections, as template0 does.
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -185,8 +184,8 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// Whether another database may accept the connection. Excludes wrong passwords, which would count twice, and
-    /// timeouts.
+    /// Whether another database may accept the connection. Excludes timeouts, and wrong passwords, which would be two
+    /// failed logins.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })
@@ -265,7 +264,7 @@ impl Explain for Error {
             Error::ConnectTimeout { .. } => {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
-            Error::NotRunning { .. } => "start it, or give its address with -h and -p",
+            Error::NotRunning { .. } => "start the server, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {
                 "`pgthaw … -W` asks for it on a terminal; otherwise use PGPASSWORD or ~/.pgpass (mode 0600)"
             }
@@ -274,7 +273,7 @@ impl Explain for Error {
                 "give the directory of the right server's socket with -h; requirepeer=USER (PGREQUIREPEER) sets the expected user"
             }
             Error::OtherKindOfServer { .. } => {
-                "give the host of such a server with -h, or omit target_session_attrs (PGTARGETSESSIONATTRS)"
+                "give the host of a suitable server with -h, or omit target_session_attrs (PGTARGETSESSIONATTRS)"
             }
             Error::ForeignPath { .. } => POOLER_HINT,
             Error::ConnectionString { .. } => {
@@ -285,10 +284,10 @@ impl Explain for Error {
             }
             Error::SystemUserUnknown(_) => "give the role with -U; `getent passwd` lists the users",
             Error::Option { .. } | Error::NoPort => {
-                "correct it in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
+                "correct the value in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
             }
             Error::NoSuperuser { .. } => "connect as a superuser",
-            Error::SchemasLocked { .. } => "try again after its COMMIT or ROLLBACK",
+            Error::SchemasLocked { .. } => "try again after COMMIT or ROLLBACK of that transaction",
             Error::DataDirectory { .. } => {
                 "give the directory that contains PG_VERSION, as printed by SHOW data_directory"
             }
@@ -306,7 +305,7 @@ impl Explain for Error {
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 return permission_hint(source).map(str::to_owned);
             }
-            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
+            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what the sessions wait for",
             Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
             Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
             Error::Connect { address, source } => &connect_hint(address, source),
@@ -373,7 +372,7 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Only CANNOT_CONNECT_NOW has a useful detail. Others may quote rows.
+/// Only CANNOT_CONNECT_NOW has a useful detail. Other details may quote rows.
 fn with_detail(refusal: &dyn DatabaseError) -> String {
     let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
     match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
@@ -463,7 +462,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
              accepts no connections: use --data-dir with --tier os"
         }
         Some(TOO_MANY_CONNECTIONS) => {
-            "all its connections are in use: try again when one is free, or as a superuser, for whom some are reserved; \
+            "all its connections are in use: try again when one is free, or connect as a superuser: some are reserved; \
              `psql -c 'SELECT * FROM pg_stat_activity'` shows them"
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database accepts no connections: use another one with -d",
@@ -486,7 +485,7 @@ fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str>
     Some(match error {
         _ if told.contains("lookup") => "check the host's name: `getent hosts NAME` resolves it as pgthaw does",
         sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
-            "the server offers no encryption (ssl = off), or none to this host, but sslmode requires it: sslmode=prefer also works without"
+            "the server offers no encryption (ssl = off), or none to this host, but sslmode requires it: sslmode=prefer also allows unencrypted connections"
         }
         sqlx::Error::Tls(_) => ENCRYPTION_HINT,
         // An untrusted certificate is reported this way.
@@ -510,13 +509,13 @@ fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str>
     })
 }
 
-const CERTIFICATE_HINT: &str = "the server was reached, but this user cannot read the file of sslcert or sslkey";
+const CERTIFICATE_HINT: &str = "the server was reached, but this user cannot read the file in sslcert or sslkey";
 
 const ENCRYPTION_HINT: &str =
     "the server was reached, but the encrypted connection failed: check sslmode, sslrootcert and sslcert";
 
 const BROKEN_OFF_HINT: &str =
-    "the connection broke, or the listener is not PostgreSQL; if it is, it stopped or crashed, and its log shows why";
+    "the connection broke, or the listener is not PostgreSQL; if PostgreSQL stopped or crashed, its log shows why";
 
 #[cfg(test)]
 mod tests {

@@ -30,13 +30,13 @@ pub struct Extension {
     pub version: String,
     /// A role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// This session may lock pg_namespace to prevent that.
+    /// This session may lock pg_namespace to keep the schema.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// Replaces `{name}` by a value or the schema, and keeps their braces. Drops comments, because a value may contain
-    /// a line end.
+    /// Replaces each `{name}` by its value or the schema; braces inside these stay. Drops comments, because a value may
+    /// contain a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -99,7 +99,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// For many rows; a stopped client leaves no lock.
+/// Uses a cursor for many rows, so that a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -195,7 +195,7 @@ pub(super) async fn explain_refusal(
         // pg_prewarm requires SELECT.
         (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
         (Ok((database, role)), Ok(Some(lacking))) => Error::ExtensionPrivilege { name, database, role, lacking },
-        // All grantable privileges are there.
+        // No grantable privilege is missing.
         (Ok((_, role)), Ok(None)) => Error::NoSuperuser { action, role },
         _ => error,
     }

@@ -25,7 +25,7 @@ pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String,
     Ok(settings)
 }
 
-/// Without this session's own settings.
+/// Runs a query without this session's own settings.
 async fn fetch_as_others(
     connection: &mut PgConnection,
     action: &'static str,
@@ -136,7 +136,7 @@ pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
 }
 
-/// Name and error.
+/// Returns each setting's name and error.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
@@ -152,7 +152,7 @@ pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec
 
 // ---- setting value ----
 //
-// Like guc.c, rounds to the next smaller unit, then to the setting's own.
+// Like guc.c, rounds to the next smaller unit, then to the setting's own unit.
 
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];
@@ -250,7 +250,7 @@ impl SettingState {
         Some(is_same(asked, self.value.as_deref()?.parse().ok()?))
     }
 
-    /// The server replaced 0 or -1 by a value.
+    /// Whether the server replaced 0 or -1 by its own value.
     pub fn is_left_to_server(&self, asked: &str) -> bool {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }

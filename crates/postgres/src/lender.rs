@@ -68,7 +68,7 @@ impl Lender {
         }
         let options = self.options.iter().map(|option| quote(option)).collect::<Vec<_>>().join(" ");
         let mut command = self.pg_ctl("start")?;
-        // The owner may not be allowed to open the log file.
+        // The log is passed open: the server's owner may not be allowed to open it.
         command.arg("-o").arg(options).stdin(Stdio::null());
         command.stdout(self.log_output()?).stderr(self.log_output()?);
         let status = command.status().map_err(|e| self.log_error(e))?;
@@ -161,7 +161,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
     command.args(read_options(&directory.files)).current_dir("/");
-    // The owner can delay this process by a file, and meanwhile read its environment.
+    // The owner could delay this process by such a file, and meanwhile read its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);
@@ -179,7 +179,7 @@ pub enum SettingRefusal {
     Value(String),
 }
 
-/// Validates settings as a server without libraries and files would.
+/// Validates settings as a server without extension libraries and configuration files would.
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,

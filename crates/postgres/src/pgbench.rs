@@ -32,7 +32,7 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
-    /// For a command line on another machine: PATH there has pgbench.
+    /// For command lines to run on another machine, which has pgbench in PATH.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
@@ -120,7 +120,7 @@ pub fn read_pgbench_version(program: &Path) -> Result<String> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// With weights.
+    /// Scripts and their weights.
     pub scripts: Vec<(Script, u32)>,
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,
@@ -129,9 +129,9 @@ pub struct Load {
     pub jobs: u32,
     /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
-    /// Counts slower transactions; with a rate, skips overdue ones.
+    /// Slower transactions are counted; with a rate, overdue ones are skipped.
     pub latency_limit_ms: Option<f64>,
-    /// For deadlocks and serialization failures; more than one since 15.
+    /// Tries after deadlocks and serialization failures; more than one requires 15.
     pub max_tries: u32,
     pub length: Length,
     pub log: TransactionLog,
@@ -146,7 +146,7 @@ pub enum Length {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TransactionLog {
     Seconds,
-    /// Random share, above 0 to 1.
+    /// Random share of the transactions, above 0 to 1.
     Transactions(f64),
 }
 

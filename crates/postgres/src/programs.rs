@@ -21,7 +21,7 @@ pub struct ProgramsVersion {
 }
 
 impl Programs {
-    /// Uses `bin_dir`, else PATH's `pg_config` if a server is there, else the newest below `/usr/lib/postgresql`.
+    /// Uses `bin_dir`, else `pg_config --bindir` if it contains a server, else the newest below `/usr/lib/postgresql`.
     pub fn find(bin_dir: Option<&Path>) -> Result<Programs> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
@@ -128,7 +128,7 @@ pub(super) fn run(command: &mut Command) -> Result<String> {
 
 const PLAIN_VARIABLES: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR"];
 
-/// Clears all other variables, which may contain passwords.
+/// Clears all variables except PLAIN_VARIABLES: they may contain passwords.
 pub(super) fn keep_plain_environment(command: &mut Command) {
     command.env_clear();
     command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

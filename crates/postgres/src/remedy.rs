@@ -35,7 +35,7 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     }
 }
 
-/// Printing adds the server's address (`Server::psql`).
+/// The printed `psql` gets the server's address (`Server::psql`).
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
     run_in(databases, &format!("CREATE EXTENSION {name}"))
 }
@@ -51,7 +51,7 @@ fn run_in(databases: &[String], statement: &str) -> String {
     }
 }
 
-/// Printing adds the address.
+/// The printed `psql` gets the server's address.
 pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }

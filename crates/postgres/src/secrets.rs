@@ -9,7 +9,6 @@ use host::failure::quote_argument;
 
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
-/// Always hidden.
 const SECRET_SETTINGS: &str = "primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command \
      recovery_end_command";
 
@@ -21,7 +20,7 @@ const SECRET_WORDS: &str = concat!(
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// Quoted value: nested in quotes of a shell or of SQL, in its own quotes, or unclosed.
+/// Quoted value: nested in a shell's or SQL's quotes, in its own quotes, or in unclosed ones.
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
@@ -38,7 +37,7 @@ const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 
-/// The output keeps the first group.
+/// Patterns of secrets. The output keeps only a match's first group.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = format!("(?:{QUOTED}{BARE}*|{BARE}+)");
     let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){value}"#);

@@ -205,7 +205,6 @@ async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String>
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
-/// Removes limits such as statement_timeout.
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
@@ -225,7 +224,8 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
     Ok((facts, started_at, sender))
 }
 
-/// Other hosts may have the same directory and identifier. Only here is the backend a child of the postmaster.
+/// `None` unless the backend is a child of the directory's postmaster: another host's server may have the same
+/// directory and identifier.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
     let postmaster = directory.find_postmaster_pid()?;
@@ -258,7 +258,8 @@ fn has_data(debug_io_direct: &str) -> bool {
 
 // ---- telling ----
 //
-// A session flushes its statistics after about a second, or on request (since 15). pgthaw subtracts its own.
+// A session flushes its statistics after about a second, or on request (since 15). pgthaw subtracts its own sessions'
+// share.
 
 /// Query that also flushes the session's statistics, if supported.
 macro_rules! telling {

@@ -100,7 +100,7 @@ impl ServerStatistics {
         Ok(statistics)
     }
 
-    /// Values by the last part of a row's key, the name for tables.
+    /// A column's values, by the last part of the row's key (the name, for tables).
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
@@ -138,7 +138,7 @@ impl StatisticsDelta {
 
 // ---- lookups ----
 //
-// COPY, VACUUM, CREATE INDEX and sequential scans do no lookups.
+// Lookups use an index: COPY, VACUUM, CREATE INDEX and sequential scans do none.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -200,7 +200,7 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
 /// Minimum for a meaningful mean.
 const FEWEST_CALLS: f64 = 200.0;
 
-/// Extension version of PostgreSQL 17.
+/// Extension version that renamed columns (PostgreSQL 17).
 const RENAMED_IN: (u32, u32) = (1, 11);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,7 +218,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
-        // Fails without preloading; forecasts work without it.
+        // Fails if not preloaded; forecasts do not need it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };
@@ -258,7 +258,7 @@ pub struct ServerPulse {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
-    /// Checkpoints by time; by request or WAL volume.
+    /// Checkpoints started by timeout, and by request or WAL volume.
     pub timed: u64,
     pub requested: u64,
     /// Milliseconds, updated when a checkpoint ends.

@@ -85,7 +85,7 @@ pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// Keeps printing from completing commands in the text.
+/// Marks the commands in a text, so that printing does not complete them.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }
@@ -95,7 +95,7 @@ pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }
 
-/// As `complete_commands`. A JSON string that is only a command has no backticks.
+/// As `complete_commands`, also for JSON strings that are only a command, without backticks.
 pub fn complete_json(json: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(json, true)
 }

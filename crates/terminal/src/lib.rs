@@ -96,7 +96,6 @@ pub fn print_answer<T: serde::Serialize>(
     }
 }
 
-/// Bytes of JSON text per write.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 
 pub fn print_json_part(json: &str) {
@@ -115,7 +114,6 @@ pub fn print_json_part(json: &str) {
     }
 }
 
-/// Prints on standard error, except with `--quiet`.
 pub fn print_remark(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
         print_complaint(text);

@@ -62,7 +62,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Cuts the middle of a text to `width` cells.
+/// Shortens a text to `width` cells by replacing its middle with `mark`.
 pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     if measure_text_width(text) <= width {
         return text.to_owned();
@@ -74,10 +74,10 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// Minimum width at which a difference is shown.
+/// In narrower texts, differences are not shown.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
-/// Cuts texts in the middle to `width` cells. Different texts that would look alike start where they differ.
+/// Shortens texts as `shorten_middle` does. Texts that would then look alike are shown from where they differ.
 pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> {
     let mut shown: Vec<String> = texts.iter().map(|text| shorten_middle(text, width, mark)).collect();
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();

@@ -193,7 +193,8 @@ impl Studies {
         assert!(self.kept.iter().all(|(key, trial)| local[key] == *trial), "{points:?}: a trial has changed");
         let both = [["results", "show", &id, "--json"].as_slice(), &["--results", &self.results]].concat();
         let remote = self.run(&both).ok().json();
-        assert!(remote == self.run(&both[..4]).ok().json(), "{points:?}: what was sent differs from what was kept");
+        let kept = self.run(&both[..4]).ok().json();
+        servers::assert_same(&remote, &kept, &format!("{points:?}: what was sent differs from what was kept"));
         let rows = format!("SELECT number || ' ' || repeat FROM sweep_trials WHERE sweep_id = '{id}' ORDER BY 1");
         assert_eq!(
             self.server.psql_of_results(&rows).lines().collect::<Vec<_>>(),

@@ -41,7 +41,7 @@ impl Explain for SettingsError {
             SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
             SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
             SettingsError::NotOwned(path) => Some(format!(
-                "its settings could run that user's programs as you; if you trust it, set PGTHAW_CONFIG={}",
+                "its settings could run that user's programs as you; if you trust that user, set PGTHAW_CONFIG={}",
                 path.display()
             )),
         }
@@ -178,7 +178,7 @@ fn as_typed(value: &toml::Value) -> Option<String> {
 
 /// The user or root must own a file that the command line does not name.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
-    // Another user's link would choose among this user's files.
+    // Another user's link could choose any of this user's files.
     let facts = [file.metadata(), path.symlink_metadata()];
     let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
     let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));

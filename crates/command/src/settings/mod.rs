@@ -2,12 +2,12 @@
 //! environment, which overrides the file.
 //!
 //! ```toml
-//! lab_servers = [7391827364501928374]   # of every command that asks: --lab-server
+//! lab_servers = [7391827364501928374]   # for every command with --lab-server
 //!
-//! [connection]                          # of every command that connects
+//! [connection]                          # for every command that connects
 //! host = "/var/run/postgresql"
 //!
-//! [restore]                             # of one command: its long options
+//! [restore]                             # for one command: its long options
 //! connections = 4
 //! ```
 
@@ -198,7 +198,7 @@ fn is_connection_option(option: &str) -> bool {
     has_option(&ConnectionArguments::augment_args(Command::new(CONNECTION)), option)
 }
 
-/// Validates as if typed.
+/// Validates a setting as if it were typed.
 fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), String> {
     let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
         true => Ok(format!("--{}={value}", setting.option)),

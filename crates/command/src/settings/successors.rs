@@ -9,7 +9,7 @@ use postgres::{keep_words, quote_argument};
 
 /// Removed words after `pgthaw`, and their replacements. A row may name several options.
 const GONE: &[(&str, &str)] = &[
-    ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
+    ("rows", "`pgthaw map --rows` shows the same, and also has the options --riops and --hit"),
     (
         "restore --gentle --full-speed --max-rate",
         "`pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB",
@@ -21,7 +21,7 @@ const GONE: &[(&str, &str)] = &[
     ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
     ("restore --no-double", "`pgthaw restore --tier exclusive`"),
     ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
-    ("restore --read-size", "`pgthaw restore` derives it from --riops and --rbps, or from `pgthaw doctor --probe`"),
+    ("restore --read-size", "`pgthaw restore` derives sizes from --riops and --rbps, or from `pgthaw doctor --probe`"),
     ("restore --if-any", "`pgthaw restore any`"),
     ("map --forks", "`pgthaw map --by fork`"),
     (
@@ -49,7 +49,7 @@ const GONE: &[(&str, &str)] = &[
         "results send",
         "`pgthaw results --results ADDRESS` sends pending results, as every command with this option does",
     ),
-    ("results noise", "`pgthaw results compare` without sides, or with a sweep of `bench --aa`, shows the noise"),
+    ("results noise", "`pgthaw results compare` without arguments, or with a sweep of `bench --aa`, shows the noise"),
     ("results time", "`pgthaw results show --time`"),
     ("results export --format", "`pgthaw results export -o FILE.parquet` (or .json, .csv), or --json"),
     (

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Each level holds a descriptor.
+/// Maximum depth of removals: each level keeps a descriptor open.
 const DEPTH_MAX: usize = 100;
 
 /// An open directory. Lookups below it follow no symbolic link and refuse `..`.
@@ -32,7 +32,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// Kind of the entry itself, without following a link.
+/// Kind of a directory entry; links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
@@ -43,12 +43,12 @@ pub enum EntryKind {
 }
 
 impl Directory {
-    /// Follows links, as a user named the path.
+    /// Follows links, since the path is a user's choice.
     pub fn open(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Creates missing parts.
+    /// Opens a directory; creates missing ones on its path.
     pub fn create(path: &Path) -> io::Result<Directory> {
         match Directory::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -59,7 +59,7 @@ impl Directory {
         }
     }
 
-    /// Fails if its own name is a link.
+    /// Fails if the path's last name is a link.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -76,12 +76,12 @@ impl Directory {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Does not follow a link.
+    /// Metadata of an entry; links are not followed.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether the name still means this open file.
+    /// Whether the name still refers to this open file.
     pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
         let (named, opened) = match self.facts_of(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -95,7 +95,7 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
-    /// Only the last name may be a link.
+    /// Only the last name of `below` may be a link.
     pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
         let name = below.file_name().ok_or(Errno::INVAL)?;
         let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
@@ -112,7 +112,7 @@ impl Directory {
         self.open_file_with(below, OFlags::RDONLY)
     }
 
-    /// Creates no file.
+    /// Opens an existing file.
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
         Ok(self.open_with_facts(below.as_ref(), flags)?.0)
     }
@@ -188,7 +188,7 @@ impl Directory {
         }
     }
 
-    /// Replaces `to`.
+    /// If `to` exists, it is replaced.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         Ok(renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::empty())?)
@@ -197,7 +197,7 @@ impl Directory {
     pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
-            // File systems without NOREPLACE (NFS): a hard link also refuses a taken name.
+            // File systems without RENAME_NOREPLACE, such as NFS: a hard link also fails if the name is taken.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
                 self.remove_file(from)
@@ -244,7 +244,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// As `remove_tree`; removes the entry `last` at the end.
+    /// Removes all entries as `remove_tree` does, the entry `last` as the last one.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -291,7 +291,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes changes of names durable.
+    /// Makes created, renamed and removed names durable.
     pub fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.descriptor)?)
     }
@@ -330,7 +330,7 @@ impl AsFd for Directory {
     }
 }
 
-/// `.` for a bare name.
+/// Directory part of a path; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -383,7 +383,7 @@ pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
 }
 
 /// # Errors
-/// `FileTooLarge` above `limit` bytes, whatever size the file claims.
+/// `FileTooLarge` above `limit` bytes, whatever size the metadata shows.
 pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open_at_most(open_regular(path)?, limit)
 }

@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// A draft is locked, unlike drafts of killed processes. Dropping it removes the file.
+/// File under a temporary name. Its lock distinguishes it from drafts of killed processes. Dropping an unplaced draft
+/// removes it.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -28,7 +29,7 @@ impl Draft {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // Without locks, abandoned drafts stay.
+            // If the file system has no locks, abandoned drafts stay.
             let _ = file.lock();
             match directory.holds(&name, &file) {
                 Ok(true) => return Ok(Draft { directory, name, file, is_placed: false }),
@@ -45,7 +46,6 @@ impl Draft {
         &self.file
     }
 
-    /// Syncs the draft and replaces `name`.
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.file.sync_all()?;
         self.directory.rename(&self.name, name)?;
@@ -83,7 +83,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // The next writer removes a leftover.
+            // If this fails, the next writer removes the draft.
             let _ = self.directory.remove_file(&self.name);
         }
     }
@@ -98,8 +98,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Creates a draft, and removes drafts of killed processes. Root acts as the directory's owner, not the file's. In
-/// /tmp, a user who planted the name would get root's data.
+/// Creates a draft, and removes drafts of killed processes. Root acts as the directory's owner, not as the owner of an
+/// existing file: in /tmp, any user could create that file to receive root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -108,7 +108,7 @@ pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     })?
 }
 
-/// Removes drafts of this user or the directory's owner. Returns their number.
+/// Removes drafts that this user or the directory's owner abandoned. Returns their number.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
     for entry in directory.entries()? {

@@ -1,5 +1,5 @@
-//! Files in places where others may write. Looks a name up once, then uses the descriptor. Below an opened directory,
-//! links are errors. So are pipes, sockets and devices in place of files.
+//! Files in directories where other users may write. A name is looked up once; later calls use the descriptor. Below an
+//! opened directory, links are errors, and so are pipes, sockets and devices where a file is expected.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ pub const DIRECTORY_MODE: u32 = 0o777;
 /// Umask at this process's start.
 static GIVEN: OnceLock<Mode> = OnceLock::new();
 
-/// Other threads must not create files meanwhile.
+/// Runs `start` with the initial umask. Other threads must not create files meanwhile.
 pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
     let Some(given) = GIVEN.get() else { return start() };
     let own = umask(*given);
@@ -52,11 +52,11 @@ impl FileMode {
     /// Applies to all files that this process and its children create.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
-        // Keeps the first: later calls see pgthaw's own umask.
+        // Only the first call stores the umask: later ones would store pgthaw's own.
         let _ = GIVEN.set(before);
     }
 
-    /// Readers of a file may search its directory; writers may create files there.
+    /// Mode of directories: readers of a file may search its directory, writers may create files in it.
     fn of_directories(self) -> u32 {
         self.0 | (self.0 & 0o444) >> 2
     }

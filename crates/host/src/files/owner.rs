@@ -54,7 +54,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
             continue;
         }
         let next = reached.join(&name);
-        // Missing parts are created in `reached`.
+        // The caller creates the missing directories in `reached`, whose owner is root.
         let Ok(facts) = fs::symlink_metadata(&next) else { break };
         if facts.uid() != 0 {
             return Some((Uid::from_raw(facts.uid()), group_of(facts.uid())));
@@ -75,7 +75,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// Primary group, as the user may not be in a file's group.
+/// The user's primary group: the user need not be a member of a file's group.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
@@ -94,7 +94,7 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// Another directory that takes its name is left alone.
+/// This user's directory. If another directory takes its name, that one is not emptied.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -103,7 +103,7 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Creates one with mode 0700, named `prefix` and random letters.
+    /// Creates a directory with mode 0700, named `prefix` and random characters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
         let parent = open_parent(parent)?;
         loop {
@@ -117,7 +117,7 @@ impl OwnDirectory {
     }
 
     /// # Errors
-    /// `PermissionDenied` for another user's, `NotADirectory` for a link.
+    /// `PermissionDenied` for another user's directory, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -140,18 +140,18 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the entry `last` at the end.
+    /// Removes the directory and its entries, `last` as the last entry.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // A directory that just took the name is removed only if empty.
+            // If another directory just took the name, it is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }
     }
 }
 
-/// Absolute: programs run in the directory.
+/// Opens by the absolute path, for programs that run in another directory.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

@@ -1,4 +1,4 @@
-//! A tree of one owner, such as a data directory.
+//! A directory tree whose files have one owner, such as a data directory.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,23 +13,23 @@ use rustix::fs::{Gid, OFlags, Stat, Uid, fchown};
 use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
 use crate::linux::threads::lock;
 
-/// PostgreSQL has no such names.
+/// Prefix of drafts; PostgreSQL uses no such names.
 const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
 
-/// Files must be regular, of the directory's owner and behind no link, so that the owner cannot lead a privileged
-/// reader elsewhere.
+/// Opens only regular files of the directory's owner, and follows no links, so that the owner cannot make a privileged
+/// reader open other files.
 #[derive(Debug)]
 pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
-    /// Doors by path below the root.
+    /// Opened doors, by path below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
 
 impl Tree {
-    /// `doors` are names that may be links to directories of the same owner. With a trailing slash, a door is every
-    /// name in it.
+    /// `doors` are names that may be links to directories of the same owner. A door with a trailing slash, such as
+    /// `pg_tblspc/`, stands for every name in that directory.
     pub fn open(path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         Tree::of(Directory::open(path)?, doors)
     }
@@ -43,7 +43,7 @@ impl Tree {
         self.root.path()
     }
 
-    /// Owner of the directory and all opened files.
+    /// User ID that owns the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }
@@ -53,7 +53,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// `InvalidInput` for other kinds and links, `PermissionDenied` for another user's file.
+    /// `InvalidInput` unless it is a regular file behind no link; `PermissionDenied` for another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }

@@ -1,4 +1,4 @@
-//! The disk of a path, and its counters.
+//! The disk that holds a path, and its counters.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::device_number::DeviceNumber;
 use super::machine::{Mount, read_mount};
 use crate::units::Bytes;
 
-/// Sector of /proc/diskstats, whatever the device's is.
+/// Unit of /proc/diskstats, whatever the device's sector size.
 const SECTOR_BYTES: u64 = 512;
 
 /// VM_READAHEAD_PAGES of include/linux/mm.h.
@@ -26,10 +26,10 @@ const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial",
 /// A whole disk, logical volume or loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// In /sys/block: `nvme0n1`, `dm-3`.
+    /// Name in /sys/block, such as `nvme0n1`.
     pub name: String,
     pub number: DeviceNumber,
-    /// Identifier, else name and number, and the size: some hypervisors give all disks one serial number.
+    /// Identifier (if unknown, name and number) and size, since some hypervisors give all disks one serial number.
     pub identity: String,
     pub is_rotational: bool,
     /// Also the most that one posix_fadvise(WILLNEED) loads.
@@ -145,7 +145,7 @@ fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
 }
 
-/// A partition's directory is inside its disk's.
+/// Directory of the disk in /sys, which contains those of its partitions.
 fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
     if directory.join("partition").exists() { directory.parent().map(Path::to_owned) } else { Some(directory) }
 }

@@ -29,24 +29,24 @@ const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Own mount of tracefs, and the one in debugfs.
+/// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Kernel types. Without them, a BPF program runs only on the kernel that it was built for.
+/// Descriptions of the kernel's types. Without this file, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
-/// A limit too high to slow anything.
+/// A limit too high to slow any read.
 const HARMLESS: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000_000), read_bytes_per_second: Some(Bytes(1_000_000_000_000)) };
 
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
     pub data_directory: Option<PathBuf>,
-    /// A representative file, not empty.
+    /// A data file for the tests, not empty.
     pub data_file: Option<PathBuf>,
     pub files: Option<Arc<Tree>>,
     pub server_pid: Option<u32>,
@@ -57,13 +57,13 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// Disk of the data directory, else of scratch clusters.
+    /// Disk of the data directory; without one, the disk of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
 }
 
-/// Changes only a scratch file and an empty cgroup.
+/// Writes only to a scratch file and an empty cgroup.
 pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     [
         ("page cache", "os", check_residency(target)),
@@ -98,7 +98,7 @@ fn check_residency(target: &HostTarget) -> Found {
     };
     let file_system = read_file_system(file);
     if let Some(reason) = why_not_cached(&file_system) {
-        return Err(Lack::new(reason, "move the data to ext4, xfs or btrfs, or use the buffers tier alone"));
+        return Err(Lack::new(reason, "move the data to ext4, xfs or btrfs, or use --tier buffers"));
     }
     let test = test_visibility(&target.page_cache(), file)?;
     if !test.mincore_is_true {
@@ -112,7 +112,7 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
-/// Reason if data is outside the page cache, or only there.
+/// Reason why data cannot be warmed: it is never in the page cache, or always in memory.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
@@ -127,7 +127,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     let is_on_disk = read_mount(&temporary).is_ok_and(|mount| why_not_cached(&mount.file_system).is_none());
     let directory = if is_on_disk { temporary } else { "/var/tmp".into() };
     let (stayed, pages) = evict_scratch_file(&directory)?;
-    // Pages in use stay. More than 5 % mean that the file system does not evict.
+    // Pages in use stay cached. If more than 5 % stay, the file system does not evict.
     if stayed * 20 > pages {
         let detail = format!("{stayed} of {pages} pages of a scratch file in {} were not evicted", directory.display());
         return Err(Lack::new(detail, "`pgthaw evict --drop-caches` (needs root)"));
@@ -138,7 +138,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("evicted a scratch file in {}: {stayed} of {pages} pages stayed cached", directory.display()))
 }
 
-/// Pages that stayed after eviction, and all pages.
+/// Returns the pages that stayed cached after eviction, and all pages.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
@@ -161,7 +161,6 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
-/// Opens the file, but writes nothing.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -274,10 +273,10 @@ fn check_disk_limit(target: &HostTarget) -> Found {
 fn check_bpf() -> Found {
     match load_empty_program() {
         Ok(_) if !Path::new(BTF).exists() => Err(Lack::new(
-            format!("programs load, but there is no {BTF}"),
+            format!("BPF programs load, but there is no {BTF}"),
             "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are",
         )),
-        Ok(_) => Ok(format!("a program loads, and {BTF} exists")),
+        Ok(_) => Ok(format!("a BPF program loads, and {BTF} exists")),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Err(Lack::new("the kernel has no bpf(2)", "use a kernel built with CONFIG_BPF_SYSCALL=y"))
         }
@@ -310,7 +309,8 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         instructions: INSTRUCTIONS.as_ptr() as u64,
         license: c"GPL".as_ptr() as u64,
     };
-    // SAFETY: the struct has the layout of that part of bpf_attr and says its own size; what it points to is static.
+    // SAFETY: the struct has the layout of that part of bpf_attr, its size is passed, and its pointers are to static
+    // data.
     let program =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadProgram>()) };
     if program < 0 {

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Since boot; never set back.
+/// Time since boot; never set back.
 pub fn read_monotonic() -> Duration {
     read(ClockId::Monotonic)
 }

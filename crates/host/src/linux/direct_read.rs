@@ -1,4 +1,4 @@
-//! Reads past the page cache.
+//! Reads that bypass the page cache.
 
 use std::fs::File;
 use std::io;
@@ -80,7 +80,7 @@ pub struct Extent {
 /// `_IOWR('f', 11, struct fiemap)` of `include/uapi/linux/fs.h`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// `include/uapi/linux/fiemap.h`: last extent; unknown place.
+/// Flags of `include/uapi/linux/fiemap.h`: last extent of the file; unknown place.
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 
@@ -134,7 +134,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Stops if extents go backwards.
+            // Stops if the offset does not grow.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

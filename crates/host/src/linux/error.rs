@@ -7,7 +7,7 @@ use crate::failure::{
     AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint, quote_argument,
 };
 
-/// Action before something large is created.
+/// `action` of an error if the free space cannot be checked.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
 
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,6 @@ impl Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
-    /// The file's directory, if any.
     pub fn directory(&self) -> &Path {
         match self {
             Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),

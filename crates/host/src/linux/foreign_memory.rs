@@ -15,7 +15,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Address of a variable, the same in all forked processes. Reads /proc/PID/exe, correct even for a replaced file.
+/// Address of a variable, the same in all processes that a server forked. Reads /proc/PID/exe, which works even if the
+/// program's file was replaced.
 ///
 /// # Errors
 /// `Error::Unavailable` if the program has no such symbol.
@@ -29,7 +30,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "reading wait events from memory",
         reason: format!("{} has no symbol {name}", shown.display()),
-        remedy: "use PostgreSQL 13 or later with its symbols, such as the distribution's package".into(),
+        remedy: "use PostgreSQL 13 or later, built with symbols, such as the distribution's package".into(),
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
     let (address, offset) = first.map_or((0, 0), |segment| (segment.address(), segment.file_range().0));
@@ -38,10 +39,10 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// The program's owner chooses its size.
+/// Limit, since the program's owner chooses its size.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address in memory, and its offset in the file.
+/// Lowest address of the program in memory, and the offset in its file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -54,8 +55,8 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
 /// Addresses, and offset in the file.
 pub(super) type Mapping = (Range<u64>, u64);
 
-/// Mapped parts of a file in a process (`self` or a pid), by address. The process controls all other lines, so none is
-/// trusted.
+/// Mapped parts of a file in a process (`self` or a pid), by address. Skips unreadable lines: the process can put any
+/// text into lines about other files.
 pub(super) fn read_mappings(process: &str, file: &Path) -> io::Result<Vec<Mapping>> {
     let lines = std::fs::read(format!("/proc/{process}/maps"))?;
     Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| parse_mapping(line, file)).collect())

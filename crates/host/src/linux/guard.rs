@@ -1,5 +1,5 @@
-//! Runs the program in a second process. If it ends early (memory limit, full stack, defect), the first process runs
-//! the user's job or waits for it, and returns its exit status.
+//! Runs the program in a second process. If that process ends early (memory limit, full stack, defect), the first
+//! process runs the user's job or waits for it, and returns its exit status.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -35,11 +35,11 @@ static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// Deliberate, or by a signal before the job started.
+    /// The working process ended deliberately, or by a signal before the job started.
     AsMeant(ExitStatus),
-    /// Unexpected, before any job.
+    /// It ended unexpectedly, before any job.
     BeforeTheJob(ExitStatus),
-    /// Unexpected. The second field is the job's status; `None` if unknown.
+    /// It ended unexpectedly, then the job ended. The second field is the job's status; `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 
@@ -49,12 +49,12 @@ pub enum Ended {
 /// # Errors
 /// If no memory or process is available.
 pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<Ended>> {
-    // SAFETY: new memory where the kernel has room, given back never. Zeros are a `Told`.
+    // SAFETY: the kernel chooses a free range, which is never unmapped. All zeros are a valid `Told`.
     let told: &'static Told = unsafe {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         &*mmap_anonymous(null_mut(), size_of::<Told>(), access, MapFlags::SHARED)?.cast::<Told>()
     };
-    // SAFETY: the default action takes no handler. Where ends of children were ignored, none could be waited for.
+    // SAFETY: the default action has no handler. If SIGCHLD stayed ignored, no child could be waited for.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     let passed =
         PASSED.into_iter().filter(|number| !is_ignored(*number)).filter_map(|number| Signal::try_from(number).ok());
@@ -67,7 +67,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
             before_waiting();
             let ended = watch(child.as_raw(), told, &heeded)?;
             before.thread_set_mask()?;
-            // This process may become the job.
+            // This process may become the job, which must not adopt processes.
             set_child_subreaper(None)?;
             Ok(Some(ended))
         }

@@ -33,7 +33,7 @@ pub struct MachineFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub file_system: String,
-    /// Device of a file system on a disk.
+    /// Device, if the file system is on a disk.
     pub source: PathBuf,
     pub point: PathBuf,
 }
@@ -75,12 +75,12 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// Never true for file systems without a fixed number of inodes.
+/// Always false for file systems without a fixed number of inodes.
 pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used space, an upper bound for any file.
+/// Used space of the file system, an upper bound for any file in it.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -208,9 +208,10 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON ages physical memory. A file read into memory that was free for a minute is paged out seconds later.
+// DAMON measures the idle time of physical memory: a file read into memory that was free for a minute is paged out
+// seconds later.
 
-/// Share of free memory left unused.
+/// Share of free memory that is not touched.
 const SPARED_RATIO: f64 = 0.1;
 
 /// A scheme that allows one access in ten samples counts a single touch as idle.
@@ -255,7 +256,7 @@ fn touch(chunk: &mut [u8]) {
 pub struct Pressure {
     /// Share of the last 10 s in which some task waited, 0 to 1.
     pub some_ratio_avg10: f64,
-    /// As above, for all busy tasks.
+    /// Share of the last 10 s in which all busy tasks waited.
     pub full_ratio_avg10: f64,
     /// Since boot.
     pub some_us_total: u64,

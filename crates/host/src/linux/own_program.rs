@@ -1,5 +1,5 @@
-//! This program's code. After a reboot, page faults would load it by over a hundred serial reads, behind the server's
-//! (docs/decisions/own-program.md).
+//! Reads this program's own file ahead. After a reboot, page faults would load it by over a hundred serial reads,
+//! queued behind the server's reads (docs/decisions/own-program.md).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -22,18 +22,17 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads: enough for a share of the device beside others.
+/// Parallel reads, enough for a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Number of probed places: only a file's owner may query every page.
+/// Number of tested pages; only the file's owner may query every page.
 const PLACES: u64 = 64;
 
-/// Absent places from which the program counts as cold.
+/// The program counts as cold if this many of the tested pages are not cached.
 const MISSING_MIN: usize = 8;
 
-/// Loads the program in the background.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };
@@ -45,7 +44,7 @@ pub fn read_own_program() {
     let (program, part) = (Arc::new(program), length.div_ceil(READERS));
     for start in (0..READERS).map(|number| used.start + number * part) {
         let (program, end) = (Arc::clone(&program), used.end.min(start + part));
-        // Without a thread, page faults load it.
+        // If no thread can start, page faults load this part.
         let _ = thread::Builder::new().spawn(move || read_part(&program, start, end));
     }
 }
@@ -62,7 +61,7 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Mapped part of the file, without symbols, a fifth of it.
+/// Mapped part of the program's file. Symbols, a fifth of the file, are not mapped.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));

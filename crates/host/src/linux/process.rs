@@ -25,12 +25,12 @@ const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 /// Maximum on 64 bits: include/linux/threads.h.
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
-/// Exclusive limit of pids.
+/// All pids are below this number.
 pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
-/// Gives the calling thread the lowest priority for good.
+/// Gives the calling thread the lowest priority until it ends.
 pub fn stand_behind_others() {
     // Linux has priorities per thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
@@ -39,7 +39,7 @@ pub fn stand_behind_others() {
 /// Makes the command run as another user, with that user's groups (initgroups(3)). Requires root. `gid` is for a user
 /// without an entry in the user database.
 ///
-/// A Debian server's SSL key is readable through such a group (`ssl-cert`). The command's directory must be set before.
+/// Debian's servers read their SSL key through a group (`ssl-cert`). The command's directory must be set before.
 pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
     let (uid, user) = (Uid::from_raw(uid), User::from_uid(Uid::from_raw(uid)).ok().flatten());
     let gid = user.as_ref().map_or(Gid::from_raw(gid), |user| user.gid);
@@ -50,16 +50,16 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
         setgroups(&groups)?;
         setgid(gid)?;
         setuid(uid)?;
-        // The standard library has entered it as root.
+        // The standard library entered the directory as root; this fails if the user may not.
         Ok(directory.as_deref().map_or(Ok(()), rustix::process::chdir)?)
     };
-    // SAFETY: system calls only.
+    // SAFETY: between fork and exec, the closure makes only system calls.
     unsafe { command.pre_exec(become_user) };
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// On a processor, or ready.
+    /// On a processor, or waiting for one.
     pub running: u32,
     /// In uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
@@ -139,7 +139,6 @@ pub fn count_busy(pids: &[u32]) -> Busy {
     busy
 }
 
-/// Clock ticks since boot.
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
@@ -163,7 +162,7 @@ pub struct FileCallInProgress {
     pub device: (u32, u32),
 }
 
-/// System call on a file in which a process sleeps (proc(5)). `None` without one or without permission.
+/// System call in which a process sleeps, if it is on a file (proc(5)). `None` also without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -259,7 +258,7 @@ fn open(pid: u32) -> procfs::ProcResult<Process> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTime {
     pub cpu: Duration,
-    /// Time ready without a processor. 0 without CONFIG_SCHED_INFO.
+    /// Time spent runnable, waiting for a processor. 0 without CONFIG_SCHED_INFO.
     pub run_delay: Duration,
     /// Preemptions while runnable.
     pub involuntary_switches: u64,
@@ -286,9 +285,9 @@ pub struct ProcessorTimes {
     pub busy: Duration,
     /// Part of `busy`; an interrupt may serve any process.
     pub interrupts: Duration,
-    /// Idle while something waited for a disk; only a hint (proc(5)).
+    /// Idle while a task waited for a disk; only a hint (proc(5)).
     pub iowait: Duration,
-    /// Taken by the hypervisor while something was ready.
+    /// Taken by the hypervisor while a task was runnable.
     pub steal: Duration,
 }
 
@@ -356,14 +355,14 @@ pub struct ProcessUse {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
-    /// `None` if any process's bytes may not be read.
+    /// `None` if a process's bytes are hidden from this user.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
     /// Other processes, by pid and start ticks.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
-/// Reads all visible processes. `roots` and their descendants are own.
+/// Reads all visible processes. `roots` and their descendants count as own.
 pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
     let seen: Vec<(Process, Stat)> =

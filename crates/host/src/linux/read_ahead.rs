@@ -16,12 +16,12 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the disk's own value when dropped. Open files keep their value. Of several runs with one value, the last to
-/// end restores.
+/// Restores the disk's own value when dropped. Open files keep their value. If several runs set the same value, the
+/// last to end restores the disk's own.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// Its shared lock marks a living run. `None` once restored.
+    /// File whose shared lock marks a living run; `None` once restored.
     holder: Option<File>,
 }
 
@@ -33,7 +33,7 @@ impl ReadAhead {
         files.apply(files.read()?)
     }
 
-    /// Sets whole KiB. Fails if the kernel applied another value, or another run holds one.
+    /// Sets whole KiB. Fails if the kernel applied another value, or another run keeps a different one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
@@ -49,7 +49,7 @@ impl ReadAhead {
         files.put_back_unless_held()
     }
 
-    /// Reports errors, which dropping ignores.
+    /// Unlike dropping, reports errors.
     pub fn put_back(mut self) -> Result<(), Error> {
         self.end()
     }
@@ -72,7 +72,7 @@ impl Drop for ReadAhead {
 struct Files {
     /// File in /sys with the disk's setting.
     setting: PathBuf,
-    /// Setting that a mounted file system uses.
+    /// File in /sys with the setting that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,

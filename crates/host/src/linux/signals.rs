@@ -27,7 +27,7 @@ pub fn status_of(signal: i32) -> u8 {
     (128 + signal) as u8
 }
 
-/// As by nohup(1). Child processes inherit this unless pgthaw handles the signal.
+/// Whether a signal is ignored, as under nohup(1). Child processes inherit this unless pgthaw handles the signal.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
     let action = unsafe {
@@ -60,7 +60,7 @@ pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // A second core dump is harmless.
     let _ = setrlimit(Resource::Core, limit);
-    // SAFETY: the default action takes no handler; nothing of this process depends on the one that was there.
+    // SAFETY: the default action has no handler, and nothing depends on the previous one.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     if let Some(signal) = Signal::from_named_raw(signal) {
         let _ = kill_process(getpid(), signal);

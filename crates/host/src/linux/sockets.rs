@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Client of a backend, perhaps a pooler.
+/// Client of a backend; may be a pooler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),

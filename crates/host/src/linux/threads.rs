@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Ignores a panic of the holder, which is reported elsewhere.
+/// Locks even if a holder panicked: the panic is reported elsewhere.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -70,7 +70,7 @@ pub struct Going {
     _held: PipeWriter,
 }
 
-/// Reports the end of an activity at once.
+/// Waits for the end of an activity.
 #[derive(Debug)]
 pub struct Over(PipeReader);
 

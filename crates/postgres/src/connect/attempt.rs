@@ -29,7 +29,7 @@ impl Reached {
                         let candidate = candidate.clone();
                         return Ok((Reached { resolved, candidate, identity, database }, connection));
                     }
-                    // Like libpq, stops at a refusal.
+                    // Like libpq, tries no further host if one refuses.
                     Err(error) if error.is_refusal() => return Err(error),
                     Err(error) => failures.push(error),
                 }

@@ -1,5 +1,5 @@
 //! Connection strings. No crate supports all of libpq: sqlx and url know one host; tokio-postgres lacks
-//! `sslmode=verify-full`, `passfile` and `service`. tests/all/psql_habits.rs compares with psql.
+//! `sslmode=verify-full`, `passfile` and `service`.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Option<Parameters>> {
     }
 }
 
-/// `user:password@host` must not be sent as a name.
+/// `user:password@host` must not be sent as a database name.
 fn looks_like_login(text: &str) -> bool {
     text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
 }
@@ -328,7 +328,7 @@ pub fn variable(name: &str) -> Option<String> {
 /// `wanted`: host (`localhost` for default sockets), port, database, user.
 ///
 /// # Errors
-/// If others may read the file. libpq only warns, which looks like a wrong password.
+/// If others may read the file. libpq only warns and ignores the file, which looks like a wrong password.
 pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>> {
     let opened = match open_regular(file) {
         Ok(opened) => opened,

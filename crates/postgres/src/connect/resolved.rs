@@ -46,7 +46,7 @@ impl ConnectOptions {
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// First address, if no candidate may get the password.
+    /// First address, if pgthaw would send the password to no candidate.
     pub fn withheld_from(&self) -> Result<Option<String>> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -170,7 +170,8 @@ impl ResolvedOptions {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
-    /// In order to try. On a socket, root can also act as the server's owner: first if no user is named, else last.
+    /// Identities in the order to try. On a socket, root can also act as the server's owner: tried first if no user is
+    /// named, else last.
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
@@ -197,8 +198,8 @@ impl ResolvedOptions {
         Ok(in_order.into_iter().flatten().collect())
     }
 
-    /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a world-writable
-    /// place. There only root, postgres and this process's user are trusted.
+    /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a socket in a
+    /// world-writable directory. In the latter case only root, postgres and this process's user are trusted.
     ///
     /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory, that
     /// requires the server to stop at that moment; in the distribution's directory, it is impossible.
@@ -224,7 +225,7 @@ impl ResolvedOptions {
         Err(Error::Peer { socket, user, wanted: wanted.map(str::to_owned) })
     }
 
-    /// False for an unusable password file.
+    /// Also false if the password file is unusable.
     pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
         self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }

@@ -71,7 +71,7 @@ impl ScratchCluster {
         self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
     }
 
-    /// Wanted lines only: a log may exceed memory.
+    /// Returns only `wanted` lines: a log may exceed memory.
     pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let path = self.log_file();
         let mut kept = String::new();
@@ -111,7 +111,7 @@ impl ScratchCluster {
 // ---- elsewhere ----
 
 impl ScratchCluster {
-    /// Moves a directory of the stopped cluster and leaves a link. Replaces an existing one.
+    /// Moves a directory of the stopped cluster to `elsewhere`, where it replaces an existing one, and leaves a link.
     pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let (from, to) = (self.data_directory().join(name), elsewhere.join(name));
         remove_from(elsewhere, name).map_err(|source| Error::file("remove", &to, source))?;
@@ -123,7 +123,7 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Replaces an existing one.
+    /// Creates a directory; replaces an existing one.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

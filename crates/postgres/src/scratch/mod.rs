@@ -88,7 +88,7 @@ struct Borrowed {
     owner: Option<Owner>,
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
-    /// From `ScratchCluster::replace_settings`; these win.
+    /// From `ScratchCluster::replace_settings`; override `settings`.
     replaceable: Mutex<Vec<(String, String)>>,
 }
 
@@ -179,12 +179,12 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Waits for readiness, or until `hurry_clusters`.
+    /// Waits until the server is ready, or `hurry_clusters` is called.
     pub fn start(&mut self) -> Result<()> {
         self.start_with(|_| {})
     }
 
-    /// Ignores `hurry_clusters`: only a server can remove what a study or a crash left.
+    /// Ignores `hurry_clusters`: only a running server can remove leftovers of a study or crash.
     pub fn start_to_tidy(&mut self) -> Result<()> {
         self.start_unless(|| false, |_| {})
     }
@@ -407,7 +407,7 @@ impl Borrowed {
 /// Global, because the signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// Ends running initdbs and waits for starts; skips unneeded checkpoints.
+/// Ends running initdb processes, stops waiting for starts, and skips unneeded checkpoints.
 pub fn hurry_clusters() {
     IS_HURRIED.store(true, Ordering::Relaxed);
 }
@@ -439,7 +439,7 @@ fn run_until_stopped(command: &mut Command) -> Result<()> {
 
 // ---- listening ----
 
-/// Other servers may use some of the ports.
+/// Number of ports to try: other servers may use some.
 const PORTS: u16 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

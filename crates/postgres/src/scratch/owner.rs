@@ -1,5 +1,5 @@
-//! A temporary directory's owner keeps a file in it locked. The kernel releases the lock when the owner dies. Kept
-//! directories have no such file.
+//! The process that owns a temporary directory keeps a file in it locked. The kernel releases the lock when the process
+//! dies. Kept directories have no such file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -83,7 +83,7 @@ pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
 
-/// Skips directories with a stopping server.
+/// Removes abandoned directories, except those whose server is still stopping.
 pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
@@ -100,7 +100,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// The owner was killed before it placed a mark.
+/// Whether the owner was killed before it placed a mark.
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

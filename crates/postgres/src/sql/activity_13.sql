@@ -1,4 +1,4 @@
--- Counts since the last reset. Without catalogs: they are small and cached by the first transactions.
+-- Counts since the last reset. Excludes catalogs, which are small and cached by the first transactions.
 SELECT
     c.oid,
     n.nspname,

@@ -1,4 +1,4 @@
--- $1: with shared catalogs. pg_relation_filepath takes no lock, and is NULL for a dropped relation.
+-- $1 includes shared catalogs. pg_relation_filepath takes no lock, and is NULL for a dropped relation.
 SELECT
     c.oid,
     n.nspname,

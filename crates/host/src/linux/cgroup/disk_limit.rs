@@ -1,4 +1,4 @@
-//! A slower disk for some processes.
+//! I/O limits for some processes.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,11 +14,11 @@ use super::{
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
-/// Lowest read limit of the process's cgroup and those above.
+/// Lowest read limit of the process's cgroup and its ancestors.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     let directory = hierarchy.directory_of(pid)?;
-    // The root has no limit; in version 2 not even the file.
+    // The root cgroup has no limit; in version 2 it has no limit file either.
     let limits = hierarchy
         .lineage(&directory)
         .filter_map(|group| read_limits(hierarchy.version, device, |file| fs::read_to_string(group.join(file))).ok());
@@ -28,12 +28,12 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 /// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    /// Members' cgroup, or the root.
+    /// Cgroup of the limited processes; for whole devices, the root cgroup.
     files: Cgroup,
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// For the memory limit; in version 1 in another hierarchy.
+    /// Cgroup for the memory limit, if `own` cannot have it (version 1).
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
@@ -66,8 +66,9 @@ impl DiskLimit {
         })
     }
 
-    /// Limits members' I/O and memory, including page cache. `is_own` means that nothing else uses the devices, so
-    /// version 1 limits them as a whole. Version 2 charges write-back to the writer's cgroup.
+    /// Limits I/O and memory, including page cache, of processes that join. `is_own`: no other process uses the
+    /// devices, so version 1 limits whole devices, including write-back. Version 2 charges write-back to the writer's
+    /// cgroup.
     ///
     /// # Errors
     /// If the kernel applied another limit.
@@ -84,7 +85,7 @@ impl DiskLimit {
         };
         let has_writes = limit.devices.iter().any(|device| device.writes != WriteLimit::default());
         match &limit.own {
-            // Version 2 charges dirty pages only to a cgroup with both controllers.
+            // Version 2 charges write-back only to a cgroup with the controllers io and memory.
             Some(own) if has_writes && limit.files.version == CgroupVersion::V2 => {
                 own.hand_down(&Hierarchy::find(Controller::Memory)?)?;
             }
@@ -133,7 +134,7 @@ impl DiskLimit {
                     reason: format!("requested {asked:?} on device {number}, but the kernel applied {in_force:?}"),
                     remedy:
                         "use whole numbers above 0, and operations per second below 2³²; if systemd or another program \
-                             changed the cgroup, repeat this"
+                             changed the cgroup, try again"
                             .into(),
                 });
             }
@@ -146,7 +147,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Future children join too, but not present ones.
+    /// Later children of the process join too, its present ones do not.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
@@ -170,7 +171,7 @@ impl DiskLimit {
         self.files.file(PROCS_FILE)
     }
 
-    /// Members' reads from the first device.
+    /// Reads of all joined processes from the first device.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         match (self.wholes.first(), self.devices.first()) {
             (Some(whole), _) => whole.read_usage(),
@@ -178,8 +179,8 @@ impl DiskLimit {
         }
     }
 
-    /// Reports errors, which dropping ignores, and a limit that is no longer in force: in version 2, `systemctl
-    /// daemon-reload` disables the controller.
+    /// Unlike dropping, reports errors, and a limit that is no longer in force: in version 2, `systemctl daemon-reload`
+    /// may disable the controller.
     pub fn remove(self) -> Result<(), Error> {
         let in_force = self.check();
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
@@ -200,7 +201,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
         CgroupVersion::V1 => {
             Cgroup { version: hierarchy.version, directory: hierarchy.mount_point }.lift_limits(device)
         }
-        // The next cgroup removes the old one.
+        // Creating the next cgroup removes the old one with its limits.
         CgroupVersion::V2 => Ok(()),
     }
 }
@@ -209,7 +210,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// The root cgroup counts from the device's creation.
+    /// Usage at the start: the root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

@@ -99,7 +99,7 @@ impl Hierarchy {
         directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
     }
 
-    /// Directory of a cgroup in /proc/PID/cgroup; `None` outside of the mounted one.
+    /// Directory of a cgroup named in /proc/PID/cgroup; `None` outside of the mounted cgroup.
     fn directory(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.mounted).ok()?;
         let stays = !below.components().any(|part| part.as_os_str() == "..");
@@ -165,7 +165,7 @@ impl MemoryLimit {
     }
 }
 
-/// Tightest limit of the process's cgroup and those above.
+/// Tightest limit of the process's cgroup and its ancestors.
 pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let directory = hierarchy.directory_of(pid)?;
@@ -177,7 +177,7 @@ pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
     Hierarchy::find(Controller::Memory)?.directory_of(pid)
 }
 
-/// Moves this process into the cgroup of `pid`. Page cache is then charged there and stays while there is room.
+/// Moves this process into the cgroup of `pid`, which is then charged for loaded page cache.
 pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let target = hierarchy.directory_of(pid)?;
@@ -192,7 +192,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// `None` for version 2's root.
+/// `None` without a limit (root cgroup of version 2).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
@@ -200,7 +200,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
         CgroupVersion::V2 => ("memory.max", "memory.current", ""),
     };
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    // Above memory.high (version 2) the kernel reclaims as at the limit.
+    // Above memory.high (version 2) the kernel reclaims memory as it does at memory.max.
     let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
     // Version 1's default is a huge number.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
@@ -213,7 +213,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     })
 }
 
-/// Words in `memory.stat` for page cache without shared memory.
+/// Fields of `memory.stat` that count page cache without shared memory.
 const PAGE_CACHE: [&str; 2] = ["active_file", "inactive_file"];
 
 fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
@@ -226,7 +226,7 @@ fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
 
 // ---- throttle ----
 
-/// Files in version 1, keys in version 2.
+/// Files of version 1, and their keys in version 2's `io.max`.
 const LIMITS: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "rbps"),
     ("blkio.throttle.read_iops_device", "riops"),
@@ -315,7 +315,7 @@ fn read_limits<E>(
     ))
 }
 
-/// 0 for an unused device, which is not listed.
+/// Returns 0 for an unused device, which the kernel does not list.
 fn read_usage<E>(
     version: CgroupVersion,
     device: DeviceNumber,

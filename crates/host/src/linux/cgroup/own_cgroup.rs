@@ -24,7 +24,7 @@ const PREFIX: &str = "pgthaw-";
 /// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Processes may fork while they are moved, and dying ones linger.
+/// Removal is retried: processes may fork while they are moved, or end slowly.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -34,20 +34,20 @@ pub struct OwnCgroup {
     hierarchy: Hierarchy,
     pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
-    /// Cgroup for processes born here whose parent never joined.
+    /// At removal, processes move here if neither they nor an ancestor joined.
     home: PathBuf,
     is_removed: bool,
 }
 
 impl OwnCgroup {
-    /// Creates one below the root.
+    /// Creates a cgroup below the root cgroup.
     pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
         let root = hierarchy.mount_point.clone();
         OwnCgroup::create_in(hierarchy, &root, root.clone())
     }
 
-    /// Creates a cgroup near that of `pid`. In version 1 it is below, so that memory still counts there. In version 2
-    /// it is a sibling, as a cgroup with processes delegates no controller.
+    /// Creates a cgroup near that of `pid`. In version 1 it is below that cgroup, which thus still counts its memory.
+    /// In version 2 it is a sibling, as a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
@@ -95,7 +95,7 @@ impl OwnCgroup {
         }
     }
 
-    /// Reports errors, which dropping ignores.
+    /// Unlike dropping, reports errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.empty_and_remove()
@@ -131,7 +131,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // If the path was a link, the name differs.
+        // If the path contained a link, the name may differ now.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -145,7 +145,7 @@ fn refused(path: &Path) -> Error {
     Error::cgroup("remove", path, io::ErrorKind::InvalidInput.into())
 }
 
-/// `None` if it is gone.
+/// `None` if the cgroup no longer exists.
 fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     let found = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -156,7 +156,8 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 delegates a controller only if all cgroups above do. It stays enabled: others may rely on it.
+/// Version 2 enables a controller only below cgroups that have it enabled. It stays enabled: other programs may rely on
+/// it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -234,7 +235,7 @@ fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
     lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
 }
 
-/// Maker of a cgroup. The start time excludes a reused pid, the namespace another container.
+/// Process that created a cgroup. The start time detects a reused pid, the namespace a pid of another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
     namespace: u64,
@@ -282,7 +283,7 @@ const V2_PROCESSOR_WEIGHT: &str = "20";
 /// server.
 #[derive(Debug)]
 pub struct Isolation {
-    /// Controller io; in version 2 also memory and cpu.
+    /// Cgroup of controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
     /// Only in version 1.
     cpu: Option<OwnCgroup>,
@@ -299,7 +300,7 @@ pub fn remove_left_near(server_pid: u32) {
 
 impl Isolation {
     /// # Errors
-    /// If this user may not create cgroups, or there are none.
+    /// If this user may not create cgroups, or none are mounted.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
         let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
         let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
@@ -325,7 +326,7 @@ impl Isolation {
         [&self.io].into_iter().chain(&self.cpu)
     }
 
-    /// Needs page cache charged here and reclaim without a limit; never in version 1.
+    /// Whether `bound_cache` works. It needs the memory controller and `memory.reclaim`, so never works in version 1.
     pub fn can_bound_cache(&self) -> bool {
         self.can_reclaim
     }
@@ -344,7 +345,7 @@ impl Isolation {
         if !self.can_reclaim || excess == 0 {
             return Ok(());
         }
-        // Spares anonymous memory (Linux 6.10).
+        // swappiness=0 spares anonymous memory (Linux 6.10).
         let taken = match self.io.files.write(RECLAIM, &format!("{excess} swappiness=0")) {
             Err(Error::Cgroup { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
                 self.io.files.write(RECLAIM, &excess.to_string())
@@ -352,7 +353,7 @@ impl Isolation {
             taken => taken,
         };
         match taken {
-            // The rest is in use.
+            // The kernel reclaimed less than requested; the rest is in use.
             Err(Error::Cgroup { source, .. }) if matches!(source.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                 Ok(())
             }
@@ -366,13 +367,13 @@ impl Isolation {
         files.write_all(limit_lines(files.version, device, limit, WriteLimit::default()))
     }
 
-    /// Members' reads from the device.
+    /// Reads of all joined processes from the device.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         let Some(device) = self.device else { return Ok(ReadUsage::default()) };
         self.io.files.read_usage(device)
     }
 
-    /// Reads by processes in the home cgroup; `None` if unknown.
+    /// Reads by processes that stayed in the server's cgroup; `None` if unknown.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

@@ -32,7 +32,7 @@ impl FileSystemKind {
 
 crate::named!(FileSystemKind);
 
-/// Placeholders of own commands: loop device, log device, mount point, unique name.
+/// Placeholders in a study's own commands: loop device, log device, mount point, unique name.
 pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", "{name}"];
 
 pub type Command = Vec<String>;
@@ -106,7 +106,7 @@ impl FileSystemAsked {
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
             let remedy = "run pgthaw as root, or omit points.file_system";
-            return Err(impossible("only root can create, attach and mount it", remedy));
+            return Err(impossible("only root can create, attach and mount an image", remedy));
         }
         for program in ["losetup", "mount", "umount"] {
             find(program)?;
@@ -158,7 +158,7 @@ impl Names {
 
 // ---- facts ----
 
-/// Options in effect that the kernel does not show, unless it shows the opposite.
+/// Options that are in effect although the kernel does not show them, unless it shows their opposite.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 const ALIASES: [(&str, &str); 6] = [
@@ -237,12 +237,12 @@ impl FileSystemFacts {
 
     fn has(&self, option: &str) -> bool {
         let option = ALIASES.iter().find(|(alias, _)| *alias == option).map_or(option, |(_, name)| name);
-        // The kernel shows `compress=zstd` with its level.
+        // The kernel shows `compress=zstd` with a level, as `compress=zstd:3`.
         let with_more = format!("{option}:");
         let is_shown = |name: &str| self.options.iter().any(|shown| shown == name || shown.starts_with(&with_more));
         let opposite = option.strip_prefix("no").map_or_else(|| format!("no{option}"), str::to_owned);
         match option {
-            // Without either option, every access counts.
+            // Without relatime and noatime, every access updates the access time.
             "strictatime" => !is_shown("relatime") && !is_shown("noatime"),
             _ => is_shown(option) || (SILENT.split(' ').any(|silent| silent == option) && !is_shown(&opposite)),
         }
@@ -301,10 +301,10 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Limit of a failed program's output in the message.
+/// Maximum of a failed program's output in an error message.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// Runs a program. Kills its process group once `goes_on` is false.
+/// Runs a program. Kills its process group if `goes_on` returns false.
 fn run_while<'a>(
     program: &str,
     arguments: impl IntoIterator<Item = &'a str>,
@@ -312,12 +312,12 @@ fn run_while<'a>(
 ) -> Result<String, Error> {
     let failed = |output: String| Error::Program { program: program.to_owned(), output };
     let wrong = |error: io::Error| failed(error.to_string());
-    // Files, unlike pipes, take any amount of output without a reader.
+    // Files, unlike pipes, accept any amount of output without a reader.
     let (mut printed, mut complained) = (tempfile::tempfile().map_err(wrong)?, tempfile::tempfile().map_err(wrong)?);
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // pgthaw handles Ctrl-C and cleans up.
+    // A process group of its own: Ctrl-C reaches only pgthaw, which cleans up.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {

@@ -1,6 +1,6 @@
-//! Image file, loop device and mount, removed with their owner. A later run can take over or remove those of a killed
-//! owner. The image is fully written beforehand, without discards, so that no allocation is measured. Direct I/O keeps
-//! the page cache from holding all data twice.
+//! Image file, loop device and mount, removed at the end of a run. A later run can take over or remove those of a
+//! killed run. The image is fully written beforehand, without discards, so that no allocation is measured. Direct I/O
+//! keeps the page cache from holding all data twice.
 
 mod asked;
 
@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File of commands that unmount after a killed run.
+/// File of commands that unmount the file system after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -35,9 +35,9 @@ const PIECE_BYTES: u64 = 4 << 20;
 /// xfs needs at least 300 MB.
 pub const IMAGE_BYTES_MIN: Bytes = Bytes(512 << 20);
 
-/// A stopping server keeps its file system busy.
+/// Unmounting is retried: a stopping server keeps its file system busy.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
-/// Any process that reads a loop device holds it briefly.
+/// Detaching is retried: any process that reads a loop device holds it briefly.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -69,8 +69,8 @@ impl LoopFileSystem {
         images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
     }
 
-    /// Writes the image, of at least `size`, and the log's image. Calls `goes_on` with the share of each, 0 to 1. Stops
-    /// on false.
+    /// Writes the image, of at least `size`, and the log's image. Calls `goes_on` with the written share of each image,
+    /// 0 to 1, and stops if it returns false.
     pub fn write_images(
         &self,
         asked: &FileSystemAsked,
@@ -90,7 +90,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // The name exists only if the first attempt failed.
+            // A file exists only if opening it with O_DIRECT failed afterwards.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -109,7 +109,7 @@ impl LoopFileSystem {
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let (names, commands) = (self.attach_all(asked)?, asked.commands());
         self.keep_unmount(&commands, &names)?;
-        // Some own commands mount while making.
+        // Some studies' `make` commands also mount.
         self.make_mount_point()?;
         run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
@@ -157,7 +157,7 @@ impl LoopFileSystem {
         FileSystemFacts::read(&mount, &self.read_device()?, &self.image())
     }
 
-    /// Reports errors, which dropping ignores.
+    /// Unlike dropping, reports errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.take_away()
@@ -188,7 +188,7 @@ impl LoopFileSystem {
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Without direct I/O, the page cache also holds the image, which cold starts evict.
+        // Without direct I/O, the page cache also holds the image; cold starts evict it.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -198,9 +198,9 @@ impl LoopFileSystem {
         };
         let device = device.trim().to_owned();
         let queue = queue_directory(&device);
-        // A device without discards refuses.
+        // Fails on a device without discards.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        // `FileSystemFacts` show a rejected scheduler.
+        // `FileSystemFacts::deviations` reports a scheduler that the kernel rejected.
         asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
@@ -220,7 +220,7 @@ impl LoopFileSystem {
     }
 
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // Only this user can write there.
+        // Trusted commands: only this user can write in the directory.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -238,12 +238,12 @@ impl LoopFileSystem {
                 "the file system's commands succeeded, but nothing is mounted at {}{elsewhere}",
                 path.display()
             );
-            return Err(impossible(reason, "make or mount in [file_systems] must mount it at {directory}"));
+            return Err(impossible(reason, "the command make or mount in [file_systems] must mount at {directory}"));
         }
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // A mounted loop device stays, so a cleanup needs only the unmount.
+        // A mounted loop device stays attached, so a cleanup needs only the unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
@@ -257,11 +257,11 @@ impl LoopFileSystem {
     fn find_mount(&self) -> Result<Option<MountInfo>, Error> {
         let path = self.mount_point();
         let path = fs::canonicalize(&path).unwrap_or(path);
-        // The last one is on top.
+        // Of several mounts on this path, the last is on top.
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Mounts elsewhere, which own commands may have made.
+    /// Other mounts of the loop devices, made by a study's own commands.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
@@ -281,7 +281,7 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            // umount is the fallback for own commands.
+            // If a study's own commands fail, umount is tried.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             match own.as_ref().map_or_else(umount, |own| run_own(own).or_else(|error| umount().map_err(|_| error))) {
                 Ok(()) => {}
@@ -293,7 +293,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // Frees the space in any case.
+        // Frees the space even if the directory cannot be removed.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -352,7 +352,7 @@ fn queue_directory(device: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue")
 }
 
-/// A loop device would keep its settings for the next image.
+/// Resets a loop device's settings, which would otherwise apply to its next image.
 fn put_back_queue(device: &str) {
     let queue = queue_directory(device);
     let own = fs::read_to_string(queue.join("discard_max_hw_bytes")).unwrap_or_default();

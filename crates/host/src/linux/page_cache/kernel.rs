@@ -1,6 +1,6 @@
-//! The kernel's state of a file's pages, for root only. Looking must not count as a read. So one of sixteen pages is
-//! faulted: this maps cached neighbours untouched. MADV_SEQUENTIAL keeps unmapping from counting. MADV_POPULATE_READ
-//! would mark every page.
+//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used. So it faults
+//! only one page in sixteen, which maps cached neighbours unmarked. MADV_SEQUENTIAL prevents unmapping from marking
+//! pages; MADV_POPULATE_READ would mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -15,13 +15,13 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages per look, in less than 1 MB of memory.
+/// Pages queried at a time, with less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
 const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
-/// IOV_MAX.
+/// Maximum of pwritev(2), IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
 /// `Documentation/admin-guide/mm/pagemap.rst`
@@ -41,7 +41,8 @@ const FRAME_GAP_MAX: u64 = 16;
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// A write from vanished memory (truncated file) fails; a read of it would kill this process.
+    /// Pages are faulted by writing a byte of each here. If the mapped file was truncated, that fails; a read would
+    /// kill this process.
     sink: File,
 }
 
@@ -80,7 +81,7 @@ impl PageTables {
 
     fn read_window(&self, file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Vec<Activity>> {
         let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
-        // SAFETY: the range is the mapping that was just made, and the advice changes nothing that anybody could see.
+        // SAFETY: the range is the mapping that was just made, and the advice does not change its content.
         unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
         mapping.fault_around(&self.sink)?;
         let mut frames = self.read_frames(&mapping, page_bytes, window.pages())?;
@@ -141,7 +142,7 @@ impl Mapping {
         self.memory as u64
     }
 
-    /// Writes one byte per fault-around stretch. Pages beyond a truncated end stay unmapped.
+    /// Faults pages by writing one byte per FAULT_AROUND_BYTES to `sink`. Pages beyond a truncated end stay unmapped.
     fn fault_around(&self, sink: &File) -> io::Result<()> {
         let (start, end) = (self.address(), self.address() + self.bytes as u64);
         let aligned = (start / FAULT_AROUND_BYTES + 1) * FAULT_AROUND_BYTES;
@@ -151,7 +152,7 @@ impl Mapping {
             let byte = |address: &u64| libc::iovec { iov_base: *address as *mut c_void, iov_len: 1 };
             let bytes: Vec<libc::iovec> = some.iter().map(byte).collect();
             // SAFETY: each piece is one byte within the mapping, which outlives the call. The kernel alone reads it,
-            // and answers EFAULT for memory that has no file behind it any more.
+            // and returns EFAULT for memory beyond the end of a truncated file.
             let written = unsafe { libc::pwritev(sink.as_raw_fd(), bytes.as_ptr(), bytes.len() as i32, 0) };
             if written < 0 {
                 match io::Error::last_os_error() {
@@ -166,7 +167,7 @@ impl Mapping {
 
 // ---- mincore ----
 
-/// mincore(2)'s answer takes 64 KiB.
+/// Bytes per call of mincore(2), whose result then takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 pub fn visit_resident(
@@ -232,7 +233,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, and nothing refers into it. It cannot fail for a whole mapping.
+        // SAFETY: this is the mapping that `new` made, and nothing refers into it. munmap(2) of a whole mapping cannot
+        // fail.
         let _ = unsafe { munmap(self.memory, self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! Access to the page cache by file. A trait, so that tests can pretend 2 TB or lost pages.
+//! Access to the page cache by file. A trait, so that tests can simulate 2 TB or lost pages.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub enum Activity {
     ActiveReferenced,
 }
 
-/// Loads by the kernel's read-ahead in large folios, without copying.
+/// Loads a file sequentially by the kernel's read-ahead, in large folios and without copying.
 pub trait InOrder {
     /// `range` must follow the last one. Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
@@ -83,20 +83,20 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 
     fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error>;
 
-    /// Drops clean, unused pages. The kernel may keep some: count again.
+    /// Drops clean, unused pages. The kernel may keep some: count afterwards.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;
 
-    /// Syncs first. The kernel may keep some: count again.
+    /// Syncs, then drops all pages. The kernel may keep some: count afterwards.
     fn apply_evict(&self) -> Result<(), Error>;
 }
 
 // ---- residency ----
 
-/// Few such windows need more than their count.
+/// Few windows of this size are partly cached, so counting their pages mostly suffices.
 const WINDOW_BYTES: u64 = 32 << 20;
 
-/// Returns maximal runs in order. Lists (mincore) only windows that cachestat counts as partly cached. A page still
-/// being read counts only in a full window, so measure after the reads.
+/// Returns maximal runs in order. Calls mincore only for windows that are partly cached by cachestat's count. A page
+/// still being read counts only in a full window, so measure after the reads.
 pub fn read_resident_pages(file: &dyn CachedFile, page_bytes: u64) -> Result<Vec<PageRange>, Error> {
     let pages = file.size_bytes().div_ceil(page_bytes);
     let window_pages = WINDOW_BYTES / page_bytes;

@@ -36,7 +36,7 @@ struct Facts {
 }
 
 impl SystemPageCache {
-    /// Opens any file, through links.
+    /// Access to any file; follows links.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -46,7 +46,7 @@ impl SystemPageCache {
         SystemPageCache { files: None, facts }
     }
 
-    /// Opens only files of a tree. Paths start with the tree's.
+    /// Access to the files of a tree only. Paths must start with the tree's path.
     pub fn of(files: &Arc<Tree>) -> SystemPageCache {
         SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
     }
@@ -121,14 +121,14 @@ impl PageCache for SystemPageCache {
         match (seldom < half / 4, often > half * 3 / 4) {
             (true, true) => Ok(()),
             _ => Err(no_activity(format!(
-                "in a scratch file, {often} of {half} pages read three times are active, and {seldom} of {half} unread pages"
+                "in a scratch file, {often} of {half} pages read three times are active; so are {seldom} of {half} unread pages"
             ))),
         }
     }
 }
 
-/// Makes the kernel sort read pages into lists. It does so in batches per processor (`mm/swap.c`), or when a page
-/// cannot be dropped.
+/// Makes the kernel move pages to its active list now, by failing to drop a dirty page. Otherwise it moves them in
+/// batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -235,7 +235,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares cachestat(2) and mincore(2) on a cached page, or on one that it reads and drops.
+    /// Compares cachestat(2) and mincore(2) on a cached page; without one, on a page that is read, then dropped.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -324,7 +324,7 @@ impl CachedFile for SystemFile {
 
     fn apply_evict(&self) -> Result<(), Error> {
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
-        // A second try often drops pages in use or dirtied meanwhile.
+        // A second try often drops pages that were in use or dirtied during the first.
         for _ in 0..2 {
             let counts = count_cached(self.file.as_fd(), 0, self.size_bytes.max(1)).ok();
             let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
@@ -357,9 +357,9 @@ fn maps_every_user(uid_map: &str) -> bool {
 
 // ---- in order ----
 //
-// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the window it would read page by
-// page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as used twice
-// (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
+// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the read-ahead window the kernel
+// would read page by page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as
+// used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
 /// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);
@@ -413,7 +413,7 @@ impl InOrder for SystemInOrder {
     }
 }
 
-/// If /dev/null were a regular file, it would receive the data.
+/// Refuses a regular file in place of /dev/null: it would receive the data.
 fn open_null() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;
