@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use host::linux::DiskLimit;
 use postgres::{Programs, ScratchCluster, StopMode};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::schemas::check_output;

@@ -95,10 +95,21 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
 /// With more buffers, the statement's text would exceed 1 MB.
 const EVICTED_AT_ONCE: usize = 100_000;
 
-/// `ids` come from `read_buffers`. Writes dirty buffers. `Ok(false)` before PostgreSQL 17, whose buffers only a restart
-/// can evict.
-pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool> {
-    const ACTION: &str = "evict buffers";
+const EVICT: &str = "evict buffers";
+
+/// `false` before PostgreSQL 17, whose buffers only a restart can evict.
+///
+/// # Errors
+/// The role is not a superuser.
+pub async fn can_evict_buffers(connection: &mut PgConnection, facts: &ServerFacts) -> Result<bool> {
+    match require_extension(connection, PG_BUFFERCACHE).await?.is_at_least(1, 5) {
+        true if !facts.is_superuser => Err(Error::NoSuperuser { action: EVICT, role: facts.role.clone() }),
+        can => Ok(can),
+    }
+}
+
+/// `ids` come from `read_buffers`. Writes dirty buffers. Evicts nothing before PostgreSQL 17.
+pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<()> {
     let question = include_str!("sql/evict_buffers_17.sql");
     for ids in ids.chunks(EVICTED_AT_ONCE) {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
