@@ -27,7 +27,6 @@ use std::time::{Duration, Instant};
 
 use host::linux::DiskLimit;
 use postgres::{Programs, ScratchCluster, StopMode};
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::schemas::check_output;
@@ -510,25 +509,4 @@ mod tests {
     fn reads_the_list_of_servers() {
         assert_eq!(parse_server("19=/opt/19/bin"), (19, PathBuf::from("/opt/19/bin")));
     }
-}
-
-/// Checks that two documents are equal, and names the places where they are not.
-#[track_caller]
-pub fn assert_same(left: &Value, right: &Value, what: &str) {
-    fn differences(left: &Value, right: &Value, at: &str, found: &mut Vec<String>) {
-        match (left, right) {
-            (Value::Object(ours), Value::Object(theirs)) if ours.keys().eq(theirs.keys()) => {
-                ours.iter().for_each(|(name, value)| differences(value, &theirs[name], &format!("{at}/{name}"), found));
-            }
-            (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
-                let pairs = ours.iter().zip(theirs).enumerate();
-                pairs.for_each(|(place, (ours, theirs))| differences(ours, theirs, &format!("{at}/{place}"), found));
-            }
-            _ if left == right => {}
-            _ => found.push(format!("{at}: {left} and {right}")),
-        }
-    }
-    let mut found = Vec::new();
-    differences(left, right, "", &mut found);
-    assert!(found.is_empty(), "{what}: {found:#?}");
 }

@@ -132,7 +132,7 @@ pub struct Capability {
     /// Heading, such as `server`, `extensions` or `page cache`.
     pub group: &'static str,
     pub ok: bool,
-    /// What the check found, or why it failed.
+    /// The finding, or why the check failed.
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,

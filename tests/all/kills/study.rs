@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::bench::{Place, text};
-use crate::results_server::address;
+use crate::results_server::{address, assert_sent};
 use crate::servers::{self, Home, Output, TestServer};
 
 use super::figures::Figures;
@@ -192,9 +192,9 @@ impl Studies {
         assert!(local.keys().eq(["0 1", "0 2", "1 1", "1 2"]), "{points:?}: {:?}", local.keys());
         assert!(self.kept.iter().all(|(key, trial)| local[key] == *trial), "{points:?}: a trial has changed");
         let both = [["results", "show", &id, "--json"].as_slice(), &["--results", &self.results]].concat();
-        let remote = self.run(&both).ok().json();
+        let remote = self.run(&both).ok();
         let kept = self.run(&both[..4]).ok().json();
-        servers::assert_same(&remote, &kept, &format!("{points:?}: what was sent differs from what was kept"));
+        assert_sent(&remote, &self.results, &kept, &format!("{points:?}"));
         let rows = format!("SELECT number || ' ' || repeat FROM sweep_trials WHERE sweep_id = '{id}' ORDER BY 1");
         assert_eq!(
             self.server.psql_of_results(&rows).lines().collect::<Vec<_>>(),
