@@ -9,21 +9,21 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// With at least this share of the warmest snapshot's blocks in each tier, a snapshot is nearly as warm. The newest
-/// such one is chosen, because the working set shifts.
+/// A snapshot is nearly as warm as the warmest one if it has at least this share of its blocks in each tier. The newest
+/// nearly as warm one is chosen, because the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
-/// With less than this share of another one's blocks in a tier, a snapshot is clearly colder. Smaller differences are
-/// normal.
+/// A snapshot is clearly colder than another if it has less than this share of its blocks in a tier. Smaller
+/// differences are normal.
 pub const CLEARLY: f64 = 0.8;
 
 /// Start of the server, or reboot of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
-    /// No server runs: all snapshots precede the next start.
+    /// No server is running, so all snapshots are from before its next start.
     NotRunning,
-    /// Treated as `NotRunning`.
+    /// The start time cannot be determined. Treated as `NotRunning`.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub struct Situation {
     pub start: LastStart,
     pub tiers: Tiers,
     pub now: Timestamp,
-    /// `None` if unknown: all databases then count as existing.
+    /// Databases that exist now. `None` if unknown: all then count as existing.
     pub databases: Option<Databases>,
 }
 
@@ -45,7 +45,7 @@ impl Situation {
         Situation { databases, ..self }
     }
 
-    /// Omits the blocks of dropped databases.
+    /// Returns the headers without the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
     }
@@ -59,9 +59,11 @@ pub enum Reason {
     Named,
     /// The newest readable snapshot, because the newest one is unreadable.
     NewestReadable,
-    /// From before the server's start: the newest with at least 95 % of the warmest one's blocks in each tier.
+    /// The newest snapshot from before the server's start with at least 95 % of the blocks, in each tier, of the
+    /// warmest one from before the start.
     WarmestBeforeStart,
-    /// From after the server's start, with at least 95 % of the blocks in each tier of the warmest one from before.
+    /// A snapshot from after the server's start with at least 95 % of the blocks, in each tier, of the warmest one from
+    /// before the start.
     AsWarmSinceStart,
     /// The newest non-empty snapshot, because all from before the server's start are empty.
     NewestSinceStart,
@@ -71,13 +73,11 @@ pub enum Reason {
     WarmestStartUnknown,
 }
 
-/// Chooses the snapshot to restore. `None` if all are empty in the requested tiers.
+/// Chooses the newest snapshot that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. If
+/// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers.
 ///
-/// Chooses the newest that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. Without any
-/// from before that start, chooses the newest.
-///
-/// `headers` come from `Situation::count`. They are newest first in the store's order, which clock changes do not
-/// affect. An unreliable timestamp (`says_nothing`) counts as before the start.
+/// `headers` come from `Situation::count`, newest first in the store's order, which clock changes do not affect. A
+/// snapshot with an unreliable timestamp (`says_nothing`) counts as from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
@@ -127,7 +127,8 @@ pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tie
     Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
 }
 
-/// True if the timestamp is in the future or after a newer snapshot's: the clock was later set back.
+/// True if the timestamp is unreliable because the clock was later set back: it is in the future, or later than that of
+/// a newer snapshot.
 fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
     is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
 }
@@ -143,8 +144,8 @@ struct Warmth {
 }
 
 impl Warmth {
-    /// `None` if empty. Without a measured page cache, the blocks of shared_buffers count, because a restore reads them
-    /// into the page cache.
+    /// `None` if the snapshot has no blocks in `tiers`. If the page cache was not measured, the blocks of
+    /// shared_buffers count instead, because a restore reads them into the page cache.
     fn of(header: &SnapshotHeader, tiers: Tiers) -> Option<Warmth> {
         let os = if header.os == TierState::Measured { header.os_blocks } else { header.buffer_blocks };
         let os = if tiers.os { os } else { 0 };
@@ -157,7 +158,8 @@ impl Warmth {
     }
 }
 
-/// Adds up each tier's share of that tier's maximum, because shared_buffers is small, but worth more per byte.
+/// Rates a snapshot by the sum of its tiers' blocks, each as a share of the tier's maximum, because shared_buffers is
+/// small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -174,12 +176,11 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
 /// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h.
 const FIRST_USER_OID: u32 = 16_384;
 
-/// Oids of the existing databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Databases(BTreeSet<u32>);
 
 impl Databases {
-    /// `None` if `oids` is empty: the list could not be read.
+    /// `None` if `oids` is empty, because the list of databases could then not be read.
     pub fn of(oids: impl IntoIterator<Item = u32>) -> Option<Databases> {
         let oids: BTreeSet<u32> = oids.into_iter().collect();
         (!oids.is_empty()).then_some(Databases(oids))
@@ -198,21 +199,22 @@ impl Databases {
         headers.iter().map(count).collect()
     }
 
-    /// Names of the dropped databases in `header`.
     pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
         let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
         let gone = self.gone(header, self.known(headers).as_ref());
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// Dropped databases. A recreated database has a new oid, but its name is `known`: a restore finds it by name.
+    /// Dropped databases of a snapshot. A recreated database has a new oid, but its name is in `known`, because a
+    /// restore finds its relations by name.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// Names of existing databases. `None` if a user's database is in no snapshot: it may be a missing one, recreated.
+    /// Names of existing databases. `None` if an existing user database is in no snapshot: it may be a dropped one,
+    /// recreated.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

@@ -9,12 +9,12 @@ use postgres::{PartitionedTable, Relation};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference<'a> {
-    /// In the order of the later map. Removed relations come last.
+    /// In the order of the later map, then removed relations.
     pub relations: Vec<RelationDifference<'a>>,
-    /// Empty relations of either map, because indexes may belong to them.
+    /// Relations without blocks in either map, because their indexes may have blocks.
     pub empty: Vec<&'a Relation>,
     pub partitioned: Vec<PartitionedTable>,
-    /// Both maps measured this tier.
+    /// Whether both maps measured the page cache.
     pub has_os: bool,
     pub has_buffers: bool,
 }
@@ -27,7 +27,7 @@ pub struct RelationDifference<'a> {
     pub forks: Vec<ForkDifference>,
 }
 
-/// The first kind of change that applies.
+/// How a relation changed. If several kinds apply, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {
@@ -45,7 +45,7 @@ host::named!(Change);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
     pub fork: Fork,
-    /// 0 if the fork did not exist.
+    /// Blocks in the earlier map; 0 if the fork did not exist.
     pub blocks_before: u64,
     pub blocks_after: u64,
     pub os: TierDifference,
@@ -149,7 +149,7 @@ fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> Relation
     RelationDifference { relation, change, forks: compare_forks(&before.forks, &after.forks, !is_rewritten) }
 }
 
-/// Block numbers of a rewritten relation are not `comparable`.
+/// `comparable` is false for a rewritten relation, whose block numbers stand for other data.
 fn compare_forks<'a>(before: &'a [ForkMap], after: &'a [ForkMap], comparable: bool) -> Vec<ForkDifference> {
     let compare = |fork: Fork| {
         let find = |forks: &'a [ForkMap]| forks.iter().find(|one| one.fork == fork);

@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// True if the file is damaged: another snapshot may be good.
+    /// True if the snapshot file is damaged, so that another snapshot may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -101,7 +101,7 @@ impl Explain for Error {
             Error::Flawed { .. } => "pgthaw did not write this file; use a snapshot from `pgthaw snapshot list`",
             Error::OtherCluster { .. } => "connect to the cluster of the snapshot, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
-            // Other users cannot look into root's home.
+            // Other users cannot list root's home directory.
             Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
                 "take one with `pgthaw snapshot take`; if root took one, it is in root's home: `sudo pgthaw …`"
             }
@@ -138,7 +138,7 @@ impl Explain for Error {
     }
 }
 
-/// Hint on snapshots that the server's owner keeps.
+/// Hint for snapshots in the store of the server's owner.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
     format!("the server's owner keeps snapshots in {directory}: `pgthaw … --dir {directory}`")

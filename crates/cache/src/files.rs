@@ -20,20 +20,20 @@ pub struct Files<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub blocks: u64,
-    /// Cached blocks of segments that begin before the requested end.
+    /// Cached blocks. Segment files that begin at or after the requested `end` are not examined.
     pub resident: RoaringBitmap,
 }
 
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Cached bytes before and after the eviction.
+    /// Cached bytes of the requested blocks, before and after the eviction.
     pub before_bytes: Bytes,
     pub after_bytes: Bytes,
     /// Dirty bytes that stayed cached; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
-    /// Blocks of the contiguous runs in which a page stayed cached.
+    /// All blocks of each contiguous run in which a page stayed cached.
     pub stayed: RoaringBitmap,
-    /// The first error; its blocks are not counted.
+    /// The first error. The byte counts lack blocks with errors.
     pub error: Option<linux::Error>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Files<'a> {
         self.cache.open(&path.segment_file(self.directory, fork, segment))
     }
 
-    /// Examines residency only in segments that begin before block `end`.
+    /// Counts a fork's blocks, and finds cached ones in segment files that begin before block `end`.
     pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> linux::Result<Option<Found>> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let mut found: Option<Found> = None;
@@ -63,7 +63,7 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// Examines residency only if the segment begins before block `end`.
+    /// Counts a segment file's blocks, and finds cached ones if the segment begins before block `end`.
     pub fn read_segment(
         &self,
         path: &RelationPath,
@@ -98,7 +98,8 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// `choose` selects the pages to drop of each contiguous run, which lies within one segment.
+    /// Evicts blocks from the page cache. `choose` selects the pages to evict of each contiguous run within a segment
+    /// file.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -141,7 +142,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // Errors are not fatal: the kernel may keep pages anyway.
+                // Continues after an error: the kernel may keep some pages anyway.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}
@@ -168,7 +169,7 @@ impl<'a> Files<'a> {
         BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
     }
 
-    /// Pages that hold only these blocks.
+    /// Pages that lie completely within `range`.
     pub fn pages_within(&self, range: BlockRange) -> PageRange {
         let (block_size, page_bytes) = self.sizes();
         let (start, end) = ((range.start * block_size).div_ceil(page_bytes), range.end * block_size / page_bytes);
@@ -176,7 +177,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// `blocks`: block numbers of the segment in its fork.
+/// Finds the cached blocks of a segment file. `blocks`: the segment's block numbers in its fork.
 pub fn read_resident_blocks(
     file: &dyn CachedFile,
     page_bytes: u64,
@@ -192,7 +193,7 @@ pub fn read_resident_blocks(
     Ok(resident)
 }
 
-/// Blocks wholly in `pages`. A page may be larger than a block.
+/// Blocks that lie completely within `pages`. A page may be larger than a block.
 fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
     let start = (pages.start * page_bytes).div_ceil(block_size);
     let end = (pages.end * page_bytes / block_size).min(blocks);

@@ -1,4 +1,4 @@
-//! Heat of cached blocks. The first source that distinguishes them wins:
+//! Heat of cached blocks: how often each is used. The first source in which blocks differ is used:
 //!
 //! 1. Page flags: reads of each page since it was cached (root only).
 //! 2. Earlier snapshots: how many had the block, and had it in shared_buffers.
@@ -17,11 +17,11 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// If more blocks have the same heat, the source is skipped. After weeks with more memory than data, all page flags are
-/// alike.
+/// If a larger share of the blocks has the same heat, the source is skipped. With more memory than data, for example,
+/// all page flags are alike after weeks.
 const SAME_MAX: f64 = 0.95;
 
-/// Adds heat to `map` if a source has it. `earlier`: snapshots, newest first.
+/// Sets the heat of `map` from the first usable source. `earlier`: paths of snapshots, newest first.
 pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]) {
     if map.os != TierState::Measured {
         return;
@@ -59,14 +59,14 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
 
 // ---- generations ----
 
-/// A week of nightly snapshots. Each snapshot is read whole.
+/// Maximum earlier snapshots, because each is read completely: a week of nightly ones.
 const SNAPSHOTS_MAX: usize = 7;
-/// A single snapshot may be untypical.
+/// Minimum earlier snapshots, because a single one may be untypical.
 const SNAPSHOTS_MIN: usize = 2;
 
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    /// `[n]`: blocks in at least n + 1 of the added sets.
+    /// Element n: blocks in at least n + 1 of the added sets.
     at_least: Vec<RoaringBitmap>,
 }
 
@@ -100,7 +100,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     let mut counts = vec![Counts::default(); places.len()];
     let mut snapshots = 0;
     for path in earlier {
-        // Ignores damage, which `snapshot list --verify` reports.
+        // Skips a damaged snapshot, which `snapshot list --verify` reports.
         let Ok(snapshot) = Snapshot::read(path) else { continue };
         let is_measured =
             [&snapshot.map.os, &snapshot.map.buffers].into_iter().all(|tier| *tier == TierState::Measured);
@@ -119,7 +119,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
             break;
         }
     }
-    // Each snapshot added two sets: cached, and in shared_buffers.
+    // Each snapshot added two sets: all its cached blocks, and those in shared_buffers.
     let levels =
         counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(counts.into_levels(2 * snapshots), fork));
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
@@ -130,12 +130,11 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
 pub const USUAL_HEAT: u8 = 4;
 const GREATEST_HEAT: u8 = 8;
 
-/// Disjoint blocks by heat, without heat 0.
+/// Disjoint sets of blocks by heat, from 1 on.
 type Levels = BTreeMap<u8, RoaringBitmap>;
-/// Levels of each fork, in the map's order.
 type HeatOfForks = Vec<Levels>;
 
-/// Assigns each cached block to its hottest level.
+/// Keeps each block only in the set of its greatest heat, and only if it is cached.
 fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
     let mut hotter = RoaringBitmap::new();
     for (_, blocks) in levels.iter_mut().rev() {
@@ -149,7 +148,7 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
 
 // ---- page flags ----
 
-/// The kernel's locks prevent any gain from more threads.
+/// More threads gain nothing, because of locks in the kernel.
 const THREADS_MAX: usize = 8;
 
 fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {

@@ -1,4 +1,4 @@
-//! Resident blocks (`Map`), stored maps (`Snapshot`) and their differences.
+//! Cached blocks (`Map`), stored maps (`Snapshot`) and their differences.
 
 pub mod trace;
 pub mod warm;

@@ -1,4 +1,4 @@
-//! Resident blocks per relation, fork and tier.
+//! Cached blocks per relation, fork and tier (page cache or shared_buffers).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::JsonSchema;
 use host::units::Fork;
 use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 
-/// BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h` is 5.
+/// Usage counts of a buffer are 0 to 5 (BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`).
 pub const USAGE_COUNTS: usize = 6;
 
 /// Cluster of a map and its WAL position.
@@ -39,7 +39,7 @@ fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(number)
 }
 
-/// Whether a tier was measured.
+/// Whether a tier (page cache or shared_buffers) was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TierState {
@@ -50,7 +50,7 @@ pub enum TierState {
     },
 }
 
-/// Meaning of a block's heat in the page cache.
+/// Source of the blocks' heat in the page cache, which determines its meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(Serialize, EnumString, IntoStaticStr, VariantArray, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -62,7 +62,7 @@ pub enum HeatSource {
     /// The kernel's count of reads since it loaded the page: 0 (only read ahead), 1, 2 (active list), 3 (more). A large
     /// folio's pages share one count.
     PageFlags,
-    /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if in all, 8 if also in shared_buffers in all.
+    /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if cached in all, 8 if also in shared_buffers in all.
     Snapshots,
     /// Reads into shared_buffers per block of the relation, 0 to 8: 4 is the average, plus 1 for each doubling.
     Statistics,
@@ -79,7 +79,7 @@ pub struct Map {
     pub os_heat: HeatSource,
     /// In the catalogs' order, without empty relations.
     pub relations: Vec<RelationMap>,
-    /// Relations without blocks. Others may belong to them: an empty table's index has a block.
+    /// Relations without blocks. They may own relations with blocks: an empty table's index has a block.
     pub empty: Vec<Relation>,
     pub partitioned: Vec<PartitionedTable>,
     pub lookups: Lookups,
@@ -90,7 +90,7 @@ pub struct Map {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationMap {
     pub relation: Relation,
-    /// In PostgreSQL's order.
+    /// In the order main, FSM, VM, init.
     pub forks: Vec<ForkMap>,
 }
 
@@ -98,9 +98,9 @@ pub struct RelationMap {
 pub struct ForkMap {
     pub fork: Fork,
     pub blocks: u64,
-    /// Blocks with every page in the page cache.
+    /// Blocks of which every page is in the page cache.
     pub os: RoaringBitmap,
-    /// Blocks by heat, as defined by `Map::os_heat`, without heat 0.
+    /// Blocks in the page cache by heat, from 1 on. `Map::os_heat` defines the heat.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
     /// Blocks in shared_buffers by usage count.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
@@ -147,7 +147,7 @@ impl Map {
         self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
     }
 
-    /// Empty relations come last.
+    /// All relations, those without blocks last.
     pub fn every_relation(&self) -> impl Iterator<Item = &Relation> + Clone {
         self.relations.iter().map(|one| &one.relation).chain(&self.empty)
     }
@@ -226,7 +226,7 @@ impl Map {
     }
 }
 
-/// Cell of a residency bar: resident shares of its blocks, 0 to 1.
+/// Cell of a bar that shows cached blocks: the cached shares of the cell's blocks, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,
@@ -234,7 +234,7 @@ pub struct BarCell {
     pub any: f64,
 }
 
-/// Divides consecutive forks into `cells` equal parts.
+/// Divides the blocks of `forks`, taken as consecutive, into `cells` equal parts.
 pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
     let mut total = 0;
     let mut tiers: Vec<(u64, u64, [RoaringBitmap; 3])> = Vec::new();
@@ -246,7 +246,7 @@ pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
     }
     let cell = |number: usize| {
         let (number, cells) = (number as u64, cells as u64);
-        // At least one block: with few blocks, several cells show the same one.
+        // A cell has at least one block: with few blocks, several cells show the same block.
         let start = number * total / cells;
         let end = ((number + 1) * total / cells).max(start + 1);
         let first = tiers.partition_point(|(_, fork_end, _)| *fork_end <= start);
@@ -272,14 +272,13 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 
 // ---- lookups ----
 
-/// Lookups of blocks since the statistics began, by database and `pg_class.oid`. A bulk load fills buffers without
+/// Buffer lookups by database and `pg_class.oid`, since the statistics were reset. A bulk load fills buffers without
 /// lookups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
 
 impl Lookups {
-    /// Skips databases that do not answer.
     pub async fn read(server: &Server, databases: &[Database]) -> Lookups {
         let mut lookups = Lookups::default();
         for database in databases.iter().filter(|database| database.allows_connections) {

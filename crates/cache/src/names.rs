@@ -2,5 +2,4 @@
 
 pub const NEWEST: &str = "newest";
 
-/// The snapshot that `choice.rs` selects.
 pub const BEST: &str = "best";

@@ -1,4 +1,5 @@
-//! Reads the map: names from the catalogs or the directory, the OS tier from the files, buffers from pg_buffercache.
+//! Reads the map of cached blocks: names from the catalogs or the data directory, the page cache from the relations'
+//! files, and shared_buffers from pg_buffercache.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -23,7 +24,7 @@ use postgres::{
     RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
 };
 
-/// Reads the resident blocks. A tier without the needed privilege is `Unknown`. Skips relations that are dropped
+/// Reads which blocks are cached. A tier is `Unknown` if privileges are missing. Skips relations that are dropped
 /// meanwhile.
 ///
 /// # Errors
@@ -32,7 +33,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map> {
     read_map_of(inputs, true).await
 }
 
-/// Like `read_map`. Reads shared_buffers only `with_buffers`, because reading many buffers is slow.
+/// Like `read_map`, but reads shared_buffers only if `with_buffers`, because a scan of many buffers is slow.
 pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
@@ -124,12 +125,12 @@ async fn read_buffers_tier(
     Ok(TierState::Measured)
 }
 
-/// pg_buffercache's key of a file.
+/// Columns of pg_buffercache that identify a file.
 pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }
 
-/// A fork may have appeared or grown since its size was read.
+/// Adds a buffer's block. The fork may have been created or extended since its size was read.
 fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
     let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
         Ok(place) => place,
@@ -146,7 +147,8 @@ fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
     }
 }
 
-/// The scan of the buffers is not atomic: a block that moved may be seen twice. Keeps the higher usage count.
+/// Keeps each block only under its highest usage count. The scan of the buffers is not atomic, so it may see a block
+/// twice.
 fn tidy(fork: &mut ForkMap) {
     let mut higher = RoaringBitmap::new();
     for level in fork.buffers.iter_mut().rev() {
@@ -161,8 +163,8 @@ fn tidy(fork: &mut ForkMap) {
 
 const CONNECTIONS: usize = 4;
 
-/// `with_sizes` also queries fork sizes, if files cannot be measured. For a database that refuses connections, lists
-/// the files if possible.
+/// Queries each database's relations, and with `with_sizes` their size, for use if files cannot be measured. Of a
+/// database that cannot be queried, lists the files instead, if possible.
 async fn read_catalogs<'a>(
     server: &'a Server,
     inputs: &MapInputs<'a>,
@@ -184,7 +186,7 @@ async fn read_catalogs<'a>(
     let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
     for (database, answer) in answers {
         match answer {
-            // Every database lists the shared catalogs.
+            // Every database lists the shared catalogs; only the first list counts.
             Ok(found) => {
                 partitioned.extend(found.partitioned);
                 relations.extend(found.relations.into_iter().filter(|found| {
@@ -323,7 +325,7 @@ fn scan(
     Ok(found.map(mark).collect())
 }
 
-/// A file with the same path is the same relation.
+/// Takes names from the snapshot, because a file with the same path is the same relation.
 fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
     let known: HashMap<&RelationPath, &Relation> =
         snapshot.map.every_relation().map(|known| (&known.path, known)).collect();
@@ -342,13 +344,14 @@ pub struct MapInputs<'a> {
     pub server: Option<&'a Server>,
     pub data_directory: Option<&'a DataDirectory>,
     pub page_cache: &'a dyn PageCache,
-    /// The shared catalogs are always read.
+    /// Databases to read, besides the shared catalogs.
     pub databases: &'a [Database],
-    /// Databases to query, except for partitioned tables; of others, only files are listed. `None`: all.
+    /// Names of the databases to query, without partitioned tables; of others, only files are listed. `None`: all, with
+    /// partitioned tables.
     pub named: Option<&'a [String]>,
     /// Source of relation names without a server.
     pub names: Option<&'a Snapshot>,
-    /// Called with relations read and their total.
+    /// Called with the number of relations read so far, and their total.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -379,7 +382,7 @@ struct Listed {
     pub partitioned: Vec<PartitionedTable>,
 }
 
-/// `Unknown` for a missing privilege or capability.
+/// Returns `Unknown` if a privilege or capability is missing, otherwise the error.
 fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
     if error.kind() != ErrorKind::Privilege {
         return Err(error.into());
@@ -390,10 +393,10 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
 
 // ---- os ----
 
-/// The kernel's locks prevent any gain from more threads.
+/// More threads gain nothing, because of locks in the kernel.
 const THREADS_MAX: usize = 8;
 
-/// Tests access with PG_VERSION, a small file of the cluster's owner.
+/// Tests whether cached pages of the cluster's files are visible, with PG_VERSION, a small file of the same owner.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
         return TierState::Unknown { reason: "the data directory is not on this host, or unknown".to_owned() };
@@ -411,11 +414,11 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segments read per round. A segment that is not full ends the fork.
+/// Segment files read per round. One that is not full is the fork's last.
 const SEGMENTS_AT_ONCE: usize = 64;
 
-/// Finds the forks, their sizes and resident blocks. An unreadable file counts as not resident, and as a full segment
-/// if a later one exists.
+/// Finds forks, their sizes and cached blocks. An unreadable segment file counts as not cached, and as full if a later
+/// one exists.
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
     let files = Files::of(inputs.page_cache, directory);
@@ -431,7 +434,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // No fork has this segment: opening it fails only if the directory is inaccessible.
+                // No fork has so large a segment number: opening it fails only if the directory is inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);
@@ -461,7 +464,8 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     remark_failures(failures.into_inner().unwrap_or_else(PoisonError::into_inner), remarks);
 }
 
-/// Uses directory listings, because most possible forks do not exist. If a listing fails, keeps all forks.
+/// Finds existing forks in directory listings, because most possible forks do not exist. If a listing fails, keeps all
+/// possible forks.
 fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usize, Fork)> {
     let mut lists: HashMap<PathBuf, Option<HashSet<OsString>>> = HashMap::new();
     let all = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork)));
@@ -478,7 +482,7 @@ fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usiz
     .collect()
 }
 
-/// Maximum directories with a remark of their own.
+/// Maximum number of directories whose failures are reported one by one.
 const REMARKED: usize = 5;
 
 fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
@@ -493,7 +497,7 @@ fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
     remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be inspected either")));
 }
 
-/// `before`: blocks of the earlier segments.
+/// `before`: number of blocks in the fork's earlier segments.
 fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found) {
     if segment.blocks == 0 {
         return;

@@ -30,10 +30,10 @@ impl RolledUp {
 pub struct Group {
     pub name: RelationName,
     pub kind: RelationKind,
-    /// Includes empty partitions.
+    /// Number of partitions, empty ones included; `None` unless a partitioned table.
     pub partitions: Option<usize>,
     pub is_system: bool,
-    /// In the map's order.
+    /// Indexes in `Map::relations`, ascending.
     pub members: Vec<usize>,
 }
 
@@ -44,7 +44,8 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Groups an index with its table only if `places` has the table, and partitions with theirs only if `places` has all.
+/// Groups the relations at `places`. An index joins its table only if the table is among them, and a partition its
+/// partitioned table only if all partitions are.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -73,7 +74,7 @@ impl Group {
         self.relations(map).map(RelationMap::residency).sum()
     }
 
-    /// Includes partitions.
+    /// Tables of the group, including partitions.
     pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
         self.relations(map).filter(move |one| self.is_table(one))
     }
@@ -82,12 +83,11 @@ impl Group {
         one.relation.name == self.name || !is_part(&one.relation)
     }
 
-    /// Number of indexes and TOAST tables.
     pub fn parts(&self, map: &Map) -> usize {
         self.members.len() - self.tables(map).count()
     }
 
-    /// Tables first.
+    /// Forks of the group's relations, tables first.
     pub fn forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
         let (tables, parts): (Vec<_>, Vec<_>) = self.relations(map).partition(|one| self.is_table(one));
         tables.into_iter().chain(parts).flat_map(|one| &one.forks).collect()
@@ -100,9 +100,9 @@ fn is_part(relation: &Relation) -> bool {
 
 struct Owners<'a> {
     map: &'a Map,
-    /// Empty ones last.
+    /// All relations of the map, those without blocks last.
     relations: Vec<&'a Relation>,
-    /// Whether the relation is selected. Empty ones are, unless a relation that belongs to them is not.
+    /// Whether each relation is selected. One without blocks is, unless an index or TOAST table of it is not.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -131,7 +131,8 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// If `place` is the index of an empty partition, the partitioned table is incomplete too.
+    /// Marks the relation at `place` as not selected. If it is a partition, or the index of an empty one, the
+    /// partitioned table is incomplete.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };
         if owner != place && !self.is_empty(owner) {
@@ -162,7 +163,7 @@ impl<'a> Owners<'a> {
         topmost.map_or(Head::Relation(table), Head::Partitioned)
     }
 
-    /// Follows owners of indexes and TOAST.
+    /// Finds the table of an index or TOAST table.
     fn find_table(&self, place: usize) -> usize {
         // An empty TOAST table heads no group: its index would be the only member.
         let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
@@ -178,7 +179,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// `partitions` so far counts only empty partitions.
+    /// `partitions` counts only the empty ones until members are added.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {
@@ -195,7 +196,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Partitioned tables, nearest first.
+    /// Partitioned tables above `relation`, nearest first.
     fn ancestors(&self, relation: &'a Relation) -> impl Iterator<Item = usize> + use<'a, '_> {
         let database = relation.name.database.as_str();
         let find = move |parent: &Option<String>| {

@@ -34,7 +34,7 @@ use host::files::open_regular;
 #[derive(Debug)]
 pub struct Sealed {
     pub parquet: ParquetMetaData,
-    /// `None` without a verified checksum.
+    /// The verified checksum; `None` if not verified.
     digest: Option<String>,
 }
 
@@ -61,8 +61,8 @@ impl Sealed {
         }
     }
 
-    /// Checks the columns and that every row group has 1 to `rows_max` rows. Returns the total. `what` names the kind
-    /// of file in errors.
+    /// Checks the columns and that every row group has 1 to `rows_max` rows. Returns the number of rows. `what` names
+    /// the kind of file in errors.
     pub fn check_shape(&self, what: &str, columns: &[(&str, Kind)], rows_max: usize) -> Result<u64, Flaw> {
         let expected = build_schema(what, columns)
             .map_err(|error| Flaw::Failed { action: "describe", source: io::Error::other(error) })?;
@@ -121,9 +121,7 @@ pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
 /// Defect of a file. The reader adds the path and the expected kind.
 #[derive(Debug)]
 pub enum Flaw {
-    /// Another kind of file.
     NotOne(String),
-    /// The right kind, but damaged.
     Damaged(String),
     /// Impossible or inconsistent values.
     Contradiction(String),
@@ -154,7 +152,7 @@ impl Flaw {
         }
     }
 
-    /// True if damaged: another file may be good.
+    /// True if the file is damaged or of another kind, so that another file may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
@@ -169,7 +167,7 @@ const SEGMENT_BLOCKS: &str = "pgthaw.segment_blocks";
 const LSN: &str = "pgthaw.lsn";
 const TIMELINE: &str = "pgthaw.timeline";
 
-/// Appends a placeholder for the checksum.
+/// Builds a file's metadata, with a placeholder for the checksum at the end.
 pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Vec<KeyValue> {
     let seal = (KEY, ZEROS.to_string());
     pairs.into_iter().chain([seal]).map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
@@ -302,7 +300,7 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
 pub fn open_written(path: &Path) -> Result<File, Flaw> {
     let file = open_regular(path).map_err(|source| Flaw::Failed { action: "open", source })?;
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
-    // No SEEK_HOLE support counts as no holes.
+    // A file system without SEEK_HOLE reports no holes.
     match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
         true => Err(Flaw::Damaged("it is sparse: parts of it were never written".into())),
         false => Ok(file),
@@ -360,7 +358,7 @@ impl Footer {
         Ok(Footer { offset, bytes })
     }
 
-    /// The last marker counts, because a label may contain the same bytes.
+    /// Finds the last `marker`, because a label may contain the same bytes.
     pub fn checksum_offset(&self) -> Option<u64> {
         let marker = marker();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
@@ -392,10 +390,10 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 
 // ---- pages ----
 //
-// Checks each column's page before the library reads it. The library skips any number of unknown thrift fields. It
-// decompresses to any announced size, and trusts the lengths of texts and delta blocks.
+// Checks each column's page before the Parquet library reads it, because the library skips any number of unknown thrift
+// fields, decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
-/// Delta encoding pads its blocks, so even a page of a few rows needs this much.
+/// Minimum limit of a page: delta encoding pads its blocks, so even a page of a few rows may need this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
 const PAGE_HEADER_BYTES: u64 = 64;
@@ -422,12 +420,12 @@ pub struct GroupReader<'a, S> {
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
-    /// Requires checked `rows`.
+    /// `rows`: the group's number of rows, already checked.
     pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
         GroupReader { source, group, rows, limits, next_column: 0 }
     }
 
-    /// Uncompressed bytes of all columns but the last, and of the last (bitmaps).
+    /// Uncompressed bytes of all columns but the last, and of the last one, which has the bitmaps.
     pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
         let columns = self.group.columns().iter().enumerate();
         let unpacked = columns.map(|(place, column)| {
@@ -465,7 +463,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// `check` decides whether the decompressed page can be decoded.
+    /// `check` returns `None` for a decompressed page that cannot be decoded.
     fn take<T: DataType>(
         &mut self,
         encoding: Encoding,
@@ -527,8 +525,8 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     }
 }
 
-/// Uncompressed size in the page header. Its first two fields in thrift are the page type and this size. Each is a byte
-/// 0x15 (next field, i32) and a zigzag varint.
+/// Reads the uncompressed size from a page header. The first two thrift fields are the page type and this size. Each is
+/// a byte 0x15 (next field, i32) and a zigzag varint.
 fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
     let after_type = take_number(header).ok_or("its page has no header")?.1;
     let (size, _) = take_number(after_type).ok_or("its page has no size")?;
@@ -569,7 +567,7 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (zigzag % 2 == 0 && zigzag <= u64::from(u32::MAX)).then_some((zigzag / 2, rest))
 }
 
-/// Seven bits per byte, lowest first.
+/// Takes a number from `bytes`: seven bits per byte, lowest first.
 fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
     let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
@@ -577,9 +575,8 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 // ---- thrift ----
-//
-// Checks thrift's compact form before the library reads it. Booleans in a list take no bytes: 5 bytes can claim 2³¹,
-// and nested lists keep the library busy for years. pgthaw writes no booleans. Format:
+// Checks thrift's compact form before the library reads it. Booleans in a list take no bytes: 5 bytes can announce 2³¹
+// of them, and nested lists would keep the library busy for years. pgthaw writes no booleans. Format:
 // <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
 /// Maximum nesting; pgthaw writes five levels.

@@ -10,20 +10,20 @@ const NEAR_NAMES: usize = 3;
 /// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As in psql (`NamePattern`). Also selects indexes, TOAST and partitions of the matching relations.
+    /// Name patterns as in psql (`NamePattern`). Also selects indexes, TOAST and partitions of the matching relations.
     pub relations: Vec<String>,
-    /// Also selects TOAST tables of the schema's tables.
+    /// Pattern of schemas. Also selects TOAST tables of their tables.
     pub schema: Option<String>,
 }
 
-/// Database and full name.
+/// Database and full name of a relation.
 type Key<'a> = (&'a str, String);
 
 impl Selection {
-    /// `relations` includes empty ones; `partitioned` tables have no blocks.
+    /// Returns indexes in `relations`, which includes relations without blocks. `partitioned` tables have none.
     ///
     /// # Errors
-    /// If a name or schema matches nothing; the error has the first such name.
+    /// If a pattern matches nothing; the error has the first such pattern.
     pub fn find<'a>(
         &self,
         relations: impl Iterator<Item = &'a Relation>,
@@ -45,7 +45,7 @@ impl Selection {
         if candidates().next().is_none() {
             return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
         }
-        // Without name patterns, partitions in other schemas are not selected.
+        // With only a schema, partitions in other schemas are not selected.
         let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
             [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
             _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
@@ -56,7 +56,7 @@ impl Selection {
 }
 
 impl Map {
-    /// Only relations with blocks.
+    /// Indexes of the selected relations with blocks.
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>> {
         let mut places = selection.find(self.every_relation(), &self.partitioned)?;
         places.retain(|place| *place < self.relations.len());
@@ -64,7 +64,7 @@ impl Map {
     }
 }
 
-/// Repeats, because a partition may have a TOAST table with an index.
+/// Adds what belongs to the relations in `meant`. Repeats, because a partition may have a TOAST table with an index.
 fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
     let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
     let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
@@ -104,7 +104,7 @@ fn unknown_schema(name: &str, relations: &[&Relation]) -> Error {
     Error::UnknownSchema { name: name.to_owned(), near }
 }
 
-/// 1 for equal texts, ignoring case; 0 for nothing in common.
+/// Similarity of two texts, ignoring case: 0 to 1 (equal).
 fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }
@@ -117,17 +117,16 @@ fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
 
 // ---- name pattern ----
 
-/// Follows psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name always
-/// matches.
+/// Name pattern as in psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name
+/// always matches.
 #[derive(Clone, Debug)]
 pub struct NamePattern {
     raw: String,
-    /// Empty if invalid.
+    /// Patterns of name, schema and database; empty if invalid.
     parts: Vec<Regex>,
 }
 
 impl NamePattern {
-    /// An invalid pattern matches only the exact name.
     pub fn new(text: &str) -> NamePattern {
         let parts = split(text).filter(|parts| !text.is_empty() && parts.len() <= 3).unwrap_or_default();
         let parts: Option<Vec<Regex>> = parts.iter().rev().map(|part| compile(part)).collect();
@@ -149,7 +148,7 @@ impl NamePattern {
         is_pattern_of || self.raw == name.name || self.raw == name.to_string()
     }
 
-    /// The pattern may include a database.
+    /// The pattern may begin with a database.
     pub fn matches_schema(&self, name: &RelationName) -> bool {
         let is_pattern_of = match self.parts.as_slice() {
             [schema] => schema.is_match(&name.schema),
@@ -160,7 +159,7 @@ impl NamePattern {
     }
 }
 
-/// Follows `patternToSQLRegex` in PostgreSQL's `src/fe_utils/string_utils.c`. `None` for an unclosed quote.
+/// Splits at dots, as `patternToSQLRegex` in PostgreSQL's `src/fe_utils/string_utils.c`. `None` for an unclosed quote.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut is_quoted = false;
@@ -175,7 +174,7 @@ fn split(text: &str) -> Option<Vec<String>> {
             '*' => part.push_str(".*"),
             '?' => part.push('.'),
             '$' => part.push_str("\\$"),
-            // Probably an array type's name, not a character class.
+            // `[]` is probably part of an array type's name, not a character class.
             '[' if characters.peek() == Some(&']') => part.push_str("\\["),
             _ => part.push(character.to_ascii_lowercase()),
         }
@@ -190,9 +189,9 @@ fn compile(part: &str) -> Option<Regex> {
 
 // ---- identity ----
 
-/// Stable across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own name contains
-/// an oid. The index of a system catalog's TOAST table is identified by its own name: the oid in it is fixed, and
-/// snapshots omit that TOAST table while empty.
+/// Identity of a relation across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own
+/// name contains an oid. The index of a system catalog's TOAST table is identified by its own name: the oid in the name
+/// is fixed, and snapshots omit the TOAST table while empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
@@ -206,7 +205,7 @@ pub enum Part {
     ToastIndex,
 }
 
-/// Needs all relations of a database to find owners.
+/// `relations` must have all relations of a database, so that owners are found.
 pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Clone) -> Vec<Identity> {
     let toast = relations.clone().filter(|one| one.kind == RelationKind::Toast);
     let owners: HashMap<(&str, String), &str> = toast
@@ -224,7 +223,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
     relations.map(identify).collect()
 }
 
-/// Does not split `owner`: schema and name may contain dots.
+/// `owner` (schema and name) is not split, because both may contain dots.
 fn owned(relation: &Relation, owner: &str, part: Part) -> Identity {
     let name = RelationName { database: relation.name.database.clone(), schema: String::new(), name: owner.to_owned() };
     Identity { name, part }

@@ -19,7 +19,7 @@ pub struct Snapshot {
 /// Metadata of a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SnapshotHeader {
-    /// `--label`.
+    /// Value of `--label`.
     pub label: Option<String>,
     pub taken_at: Timestamp,
     pub source: MapSource,
@@ -30,7 +30,7 @@ pub struct SnapshotHeader {
     pub os_heat: HeatSource,
     /// Remarks on the measurement, such as databases that could not be queried.
     pub remarks: Vec<String>,
-    /// Number of relations with rows.
+    /// Number of relations with blocks, cached or not.
     #[serde(rename = "relation_count")]
     pub relations: u64,
     /// Relations without blocks, except system relations.
@@ -45,7 +45,7 @@ pub struct SnapshotHeader {
     /// Blocks in shared_buffers.
     #[serde(rename = "buffers_blocks")]
     pub buffer_blocks: u64,
-    /// Excludes shared catalogs.
+    /// Cached blocks by database, without shared catalogs.
     #[serde(skip)]
     pub databases: Vec<DatabaseBlocks>,
 }

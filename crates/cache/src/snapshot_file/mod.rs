@@ -128,7 +128,7 @@ fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
 
 const OS: &str = "os";
 const BUFFERS: &str = "buffers";
-/// Row of a fork without cached blocks, which keeps its existence and size.
+/// Tier of a row for a fork without cached blocks: it records that the fork exists, and its size.
 const NONE: &str = "none";
 
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl Snapshot {
             let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
             let name =
                 path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
-            // Outside a store, nothing else removes drafts of killed takes.
+            // Outside a store, nothing else removes unfinished files of killed processes.
             let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
             write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
@@ -280,14 +280,14 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
 
 // ---- read ----
 
-/// Memory that any snapshot may take, besides the limit per byte of the file.
+/// Memory that any snapshot may take, in addition to the limit per byte of its file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
-/// A relation takes a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four times as
-/// much, for its report on each relation.
+/// Limit of memory per byte of the file. A relation takes a dozen bytes in the file, and 500 in memory; zstd hardly
+/// shrinks bitmaps. A restore takes four times as much, for its report on each relation.
 const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
-/// Maximum for any file: some millions of relations.
+/// Maximum memory of any snapshot: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
 /// Memory per row: a fork's eight bitmaps and, every few rows, a relation and its names.
@@ -304,14 +304,13 @@ const PAGE_LIMITS: PageLimits =
 const MAX_RELATION_BLOCKS: u64 = u32::MAX as u64;
 
 impl Snapshot {
-    /// The file is untrusted.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         read_snapshot_from(open(path)?, path)
     }
 }
 
 impl SnapshotHeader {
-    /// Reads only the footer. The file may be damaged.
+    /// Reads only the footer, without verifying the checksum.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
         let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -413,7 +412,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Requires that rows of a relation, and of a fork, are adjacent.
+/// Collects relations from rows. The rows of a relation, and of a fork, must be adjacent.
 #[derive(Default)]
 pub struct Collector {
     pub relations: Vec<RelationMap>,
@@ -459,7 +458,7 @@ impl Collector {
         let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
         let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
         let bitmap = decode_bitmap(&columns.bitmap[row], blocks, fork_blocks)?;
-        // A block with heat is also in the page cache's bitmap.
+        // The blocks of a row with heat are in two bitmaps: by heat, and of the page cache.
         let copies = if columns.heat[row] > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
         self.memory.rows += ROW_MEMORY_BYTES;
@@ -506,7 +505,7 @@ fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result
     Ok(bitmap)
 }
 
-/// The last fork, or a new one in PostgreSQL's order.
+/// Returns the last of `forks` if it is `fork`, otherwise appends it. Forks must be in PostgreSQL's order.
 fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut ForkMap, String> {
     match forks.last() {
         Some(last) if last.fork == fork && last.blocks != blocks => {
@@ -515,7 +514,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
         Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
         Some(last) if last.fork == fork => {}
         _ => {
-            // Most relations have one fork; a vector would grow to four.
+            // Most relations have one fork; a vector would otherwise reserve four.
             forks.reserve_exact(1);
             forks.push(ForkMap::empty(fork, blocks));
         }
@@ -523,7 +522,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
     forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
 }
 
-/// A block has only one heat per tier.
+/// Adds a row's blocks to its tier. A block has only one heat per tier.
 fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) -> Result<(), String> {
     let heat = u8::try_from(heat).map_err(|_| format!("{heat} is no heat"))?;
     let (level, others) = match tier {

@@ -28,12 +28,12 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Store of all users with write access to it, and of the units in packaging/systemd. Root finds it without an option.
+/// Default store of users who can write to it, and of the units in packaging/systemd.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
 
-/// A name with a greater number is not pgthaw's.
+/// A snapshot whose name has a greater number is not from pgthaw.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
 /// Attempts to lock a directory. Other processes hold the lock under a millisecond, to name a file.
@@ -52,7 +52,7 @@ pub struct Generation {
     pub name: String,
     pub system_identifier: u64,
     pub path: PathBuf,
-    /// Only a file can be read.
+    /// Only an `EntryKind::File` can be read.
     pub kind: EntryKind,
 }
 
@@ -89,7 +89,7 @@ impl SnapshotStore {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let cluster = |entry: Entry| {
             let name = entry.name.to_str().filter(|_| entry.kind == EntryKind::Directory)?;
-            // Canonical form only: +42 and 042 are not pgthaw's.
+            // pgthaw never writes a number as +42 or 042.
             name.parse().ok().filter(|cluster: &u64| cluster.to_string() == name)
         };
         let mut clusters: Vec<u64> = self.entries(&root)?.into_iter().filter_map(cluster).collect();
@@ -120,7 +120,7 @@ impl SnapshotStore {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
     }
 
-    /// Clusters in order, newest generation first.
+    /// Snapshots of all clusters, those of a cluster newest first.
     pub fn read_all(&self) -> Result<Vec<Generation>> {
         let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
         Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
@@ -153,7 +153,7 @@ impl SnapshotStore {
         find_by_beginning(self.read_all().ok()?, name).ok()
     }
 
-    /// Stores a snapshot, and removes drafts of killed takes. Root acts as the directory's owner.
+    /// Stores a snapshot, and removes unfinished files of killed processes. Root acts as the directory's owner.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
@@ -165,7 +165,7 @@ impl SnapshotStore {
         self.place(draft, system_identifier, taken_at, label)
     }
 
-    /// Acts as the store's owner. Removes drafts of killed writers.
+    /// Starts to write a snapshot as the store's owner. Removes unfinished files of killed processes.
     pub fn begin(&self, system_identifier: u64) -> Result<Draft> {
         let path = self.cluster_directory(system_identifier);
         let create = |directory| {
@@ -186,7 +186,7 @@ impl SnapshotStore {
         let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
         self.as_owner(|| {
             let directory = self.create_cluster_directory(system_identifier)?;
-            // Without the lock, concurrent takes could use numbers out of order.
+            // Without the lock, concurrent writers could use numbers out of order.
             let _turn = lock_briefly(&directory);
             let shown = path.join(free_names(&directory)?.next().unwrap_or_default());
             let name = draft
@@ -198,7 +198,7 @@ impl SnapshotStore {
         })
     }
 
-    /// File names numbered after all existing ones.
+    /// File names with numbers greater than all existing ones.
     fn free_names<'a>(
         &self,
         directory: &Directory,
@@ -231,8 +231,9 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Keeps `just_taken` and the `keep` newest with its label, and returns the removed ones. The warmest old one stays
-    /// while all kept ones are clearly colder (`CLEARLY`), as after a restart. Only blocks of `databases` count.
+    /// Removes and returns old snapshots with the label of `just_taken`. Keeps `just_taken` and the `keep` newest. Also
+    /// keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a restart; for this,
+    /// only blocks of `databases` count.
     pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
         let labelled_alike = generations.filter(|one| one.label() == just_taken.label());
@@ -246,7 +247,7 @@ impl SnapshotStore {
         }
         let mut dropped = Vec::new();
         for one in old {
-            // Another take may prune concurrently.
+            // A concurrent process may already have removed the snapshot.
             if self.drop_if_there(&one)? {
                 dropped.push(one);
             }
@@ -254,7 +255,7 @@ impl SnapshotStore {
         Ok(dropped)
     }
 
-    /// Removes a link, but not its target.
+    /// Removes a snapshot. Of a link, keeps the target.
     pub fn forget(&self, generation: &Generation) -> Result<()> {
         match self.drop_if_there(generation)? {
             true => Ok(()),
@@ -293,7 +294,7 @@ impl Generation {
         self.name.splitn(3, '-').nth(2)
     }
 
-    /// Verifies the checksum.
+    /// Reads the metadata, and verifies the checksum.
     pub fn read_header(&self) -> Result<SnapshotHeader> {
         SnapshotHeader::read(self.require_file()?)
     }
@@ -306,7 +307,7 @@ impl Generation {
         Snapshot::read(self.require_file()?)
     }
 
-    /// The path, if it is a regular file: a link may lead anywhere, and a pipe may never end.
+    /// Path of a regular file. Other kinds are errors: a link may lead anywhere, and a pipe may never end.
     pub fn require_file(&self) -> Result<&Path> {
         let what = match self.kind {
             EntryKind::File => return Ok(&self.path),
@@ -317,7 +318,7 @@ impl Generation {
         Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
     }
 
-    /// Names of an older pgthaw have no number.
+    /// Sort key: number, then name. Names by an older pgthaw have no number.
     fn order(&self) -> (u64, &str) {
         let time = self.name.split('-').nth(1).unwrap_or_default();
         let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -364,7 +365,7 @@ pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
 }
 
-/// `newest` is 0, `newest~2` the second before it.
+/// Age in snapshots: 0 for `newest`, 2 for `newest~2`.
 fn parse_age(name: &str) -> Option<usize> {
     match name.strip_prefix(NEWEST)? {
         "" => Some(0),
@@ -401,7 +402,7 @@ pub struct Chosen {
     pub snapshot: Snapshot,
     pub path: PathBuf,
     pub selected: Selected,
-    /// Remarks on skipped damaged snapshots, or on a future time.
+    /// Remarks, such as on skipped damaged snapshots or a timestamp in the future.
     pub remarks: Vec<String>,
 }
 
@@ -415,8 +416,8 @@ pub struct Selected {
     pub server_started_at: Option<Timestamp>,
     /// The warmest snapshot, if the selected one has less than 80 % of its blocks in a tier.
     pub warmer: Option<Holding>,
-    /// Dropped databases with over 5 % of the blocks of this snapshot, or of the one otherwise selected. The choice
-    /// ignored their blocks.
+    /// Dropped databases that have over 5 % of the blocks of this snapshot, or of the one that would be selected with
+    /// their blocks. The choice ignored their blocks.
     pub dropped_databases: Vec<String>,
 }
 
@@ -469,7 +470,7 @@ impl Candidates {
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
-    /// `None` unless a restore would prefer the result to `other`, a snapshot in another store.
+    /// Selects a snapshot. `None` unless a restore would prefer it to `other`, a snapshot in another store.
     pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
         let selected = self.select(situation)?;
         let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
@@ -501,7 +502,7 @@ impl Candidates {
         }
     }
 
-    /// Dropped databases, if the snapshot is not nearly as warm without their blocks.
+    /// Dropped databases, if the snapshot without their blocks is not nearly as warm (`NEARLY`).
     fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
         let Some(databases) = &situation.databases else { return Vec::new() };
         let all = [&self.headers, std::slice::from_ref(header)].concat();
@@ -525,7 +526,7 @@ impl Candidates {
 }
 
 impl SnapshotStore {
-    /// Skips unreadable snapshots for `BEST` and `NEWEST` only.
+    /// Reads the snapshot called `name`. Only for `BEST` and `NEWEST`, skips unreadable ones.
     pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {
@@ -541,7 +542,7 @@ impl SnapshotStore {
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
-        // Damage shows only when a file is read.
+        // Damage shows only when a file is read; then the next best is tried.
         while let Some((at, reason)) = candidates.choose(situation) {
             let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
@@ -568,7 +569,7 @@ impl SnapshotStore {
         })
     }
 
-    /// Candidates by their footers, newest first; and errors of unreadable snapshots.
+    /// Candidates from the files' footers, newest first; and errors of unreadable snapshots.
     pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>)> {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();

@@ -1,5 +1,5 @@
-//! Preloads blocks for a job: finds its film, decides before the start, and reads a few blocks at a time so that the
-//! job's reads never wait long. Blocks that exceed memory are read in windows, and evicted after use.
+//! Preloads blocks for a job: finds its film (recorded requests), decides before the start, and reads a few blocks at a
+//! time so that the job's reads never wait long. Blocks that exceed memory are read in windows, and evicted after use.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -48,7 +48,7 @@ pub struct Assist {
     pub device: DeviceProfile,
     /// Memory in which preloaded pages can stay; `None` if unknown.
     pub room: Option<Bytes>,
-    /// Part of `room` that shared_buffers will still occupy.
+    /// Part of `room` that shared_buffers will occupy once its pages are used.
     pub untouched: Bytes,
     /// Server start, which emptied shared_buffers; `None` if unknown.
     pub started_at: Option<Timestamp>,
@@ -57,7 +57,7 @@ pub struct Assist {
 #[derive(Debug, Default)]
 pub struct Planned {
     pub film: Option<String>,
-    /// Name of the best film, if most of its blocks are gone.
+    /// Name of the best film, if not used because most of its blocks no longer exist.
     pub lost: Option<String>,
     pub decision: Decision,
     /// Whether the film shows how fast the device serves the job.
@@ -77,7 +77,7 @@ pub struct Means {
     pub page_cache: Arc<dyn PageCache>,
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
-    /// Blocks cached for the job and requested by nobody else.
+    /// Blocks loaded for the job that no other process requested.
     pub came: Arc<Mutex<Came>>,
     pub progress: Arc<Progress>,
 }
@@ -85,7 +85,7 @@ pub struct Means {
 host::debug_by!(Means: directory);
 
 impl Assist {
-    /// Decides how to preload. If a label's films cannot be used, the error becomes the decision's reason.
+    /// Decides how to preload. If films were selected by label and cannot be used, the decision's reason is the error.
     ///
     /// # Errors
     /// If the named film is damaged or belongs to another cluster.
@@ -97,7 +97,7 @@ impl Assist {
         }
     }
 
-    /// Considers only a label's films recorded after `after`.
+    /// Finds the film to use; by label, only films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -125,7 +125,7 @@ impl Assist {
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&self.circumstances(header, of_film, 1.0), of_film) {
-            // Make the forecast while the job runs, because it takes a while.
+            // The forecast takes a while, so it is made while the job runs.
             let (film, job) = (Some(like.name.clone()), header.job.clone());
             let nothing = Planned::nothing(reason, remarks);
             return Ok(Planned { film, job, tells_device: true, unread: Some((self, like)), ..nothing });
@@ -150,7 +150,7 @@ impl Assist {
             lost,
             decision,
             // The film shows the device's speed only if most blocks came from the device, and few relations are lost:
-            // their time would count as own work.
+            // the time to read lost ones would count as the job's own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -160,7 +160,8 @@ impl Assist {
         })
     }
 
-    /// Looks for a newer film if the best one lost many blocks, because older films lost the same ones.
+    /// If many blocks of the best film no longer exist, looks for a newer film, because older ones lost the same
+    /// blocks.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -230,7 +231,7 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Preloads until the job has ended or all is read.
+    /// Preloads until all planned reads are done, or the job has ended.
     pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
@@ -281,7 +282,7 @@ pub struct RunReceipt {
     pub preloaded: Option<Preloaded>,
     /// Forecast and outcome. `None` unless the job succeeded, had a forecast, and a session was seen.
     pub judged: Option<Judged>,
-    /// `None` unless the server runs on this host.
+    /// The job's processes in the server. `None` unless the server runs on this host.
     pub attended: Option<Attended>,
     /// Other clients' transactions, for a protected job of 3 s or longer. `None` if not requested, or not reported by
     /// the server.
@@ -296,7 +297,7 @@ pub struct RunReceipt {
 }
 
 impl RunReceipt {
-    /// `wall_seconds`: since pgthaw's start.
+    /// `wall_seconds`: seconds since pgthaw's start.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -306,7 +307,7 @@ impl RunReceipt {
     }
 }
 
-/// `counted`: sessions found, if counted. `is_kept`: the film is stored.
+/// `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "contains the requests of the whole cluster";
@@ -336,9 +337,9 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
 /// Forecast and outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Judged {
-    /// Forecast for the chosen way.
+    /// Forecast for the chosen way to preload.
     pub forecast_seconds: f64,
-    /// Time of the command, with the preload before it.
+    /// Time of the command, plus that of a preload before it.
     pub took_seconds: f64,
     /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
@@ -348,7 +349,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// `None` without a forecast for the way to preload. `RunReceipt::close` deducts the time after the job.
+    /// `None` without a forecast for the chosen way to preload. `RunReceipt::close` deducts the time after the job.
     pub fn new(
         decision: &Decision,
         preloaded: Option<&Preloaded>,
@@ -382,7 +383,7 @@ pub struct KeptFilm {
     pub totals: Totals,
     /// Bytes loaded into the page cache during the job, including those of other processes.
     pub fetched_bytes: Bytes,
-    /// Bytes that pgthaw loaded for the job, without gaps.
+    /// Bytes that pgthaw loaded for the job, without the gaps that it also read.
     pub preloaded_bytes: Bytes,
     /// Reads of the device, by all processes.
     pub device_reads: Option<u64>,
@@ -409,10 +410,10 @@ impl KeptFilm {
 /// Reads between checks for free memory.
 const READS_PER_LOOK: usize = 64;
 
-/// Less free memory counts as none.
+/// With less free memory than this, a preload stops.
 const ROOM_MIN: Bytes = Bytes(16 << 20);
 
-/// Stop reason of a preload that the job outran.
+/// Reason why a preload stopped, if the job ended before it.
 pub const JOB_ENDED: &str = "the job had ended";
 
 /// Data that pgthaw loaded for the job.
@@ -433,7 +434,7 @@ impl Means {
         Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
     }
 
-    /// Reads until the job has ended, or memory is short.
+    /// Reads until done, the job has ended, or memory is short.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
         let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
@@ -474,7 +475,7 @@ impl Means {
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Returns the bytes that were not cached.
+    /// Reads blocks into the page cache. Returns the bytes that were not cached before.
     fn bring(&self, of: &TouchedFork, read: Read, open: &OpenFiles<'_>, buffer: &mut Vec<u8>) -> linux::Result<Bytes> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
@@ -497,14 +498,14 @@ impl Means {
 
 const POSITION_LOOK: Duration = Duration::from_millis(20);
 
-/// If the job requests nothing for so long, loading stops. An idle job may pause for hours.
+/// If the job requests nothing for this long, loading stops. An idle job may pause for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
 /// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that must fetch a larger share of its requests itself does not follow its film. Checked after `JUDGED_FROM`
-/// requested bytes.
+/// If a larger share of the requested bytes was not cached, the job does not follow its film. Checked once
+/// `JUDGED_FROM` bytes were requested.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
 
@@ -519,10 +520,10 @@ struct Windowed<'a> {
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Windows that are loaded, but not finished by the job.
+    /// Indexes of loaded windows that the job has not finished.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
-    /// Blocks that stayed cached when the last window was evicted, by fork.
+    /// Blocks by fork that stayed cached when the last finished window was evicted.
     behind: Vec<(usize, RoaringBitmap)>,
 }
 
@@ -605,14 +606,14 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Evicts finished windows, except blocks that were cached before or requested by others.
+    /// Evicts windows that the job has finished, except blocks that were cached before or requested by others.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
             state.ahead.pop_front();
             state.ahead_bytes -= self.decision.windows[at].bytes.0;
-            // Pages that hint bits made dirty can be evicted once written. Tries again once; the kernel evicts the rest
-            // later.
+            // Retries once to evict blocks that stayed: pages that hint bits made dirty can be evicted once written.
+            // The kernel evicts the rest later.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
             }
@@ -624,7 +625,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Returns the blocks that stayed cached.
+    /// Evicts blocks that were loaded for the job. Returns those that stayed cached.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];

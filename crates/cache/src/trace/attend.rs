@@ -1,5 +1,5 @@
 //! Attends a running job: finds its sessions by their client processes. On request, isolates the sessions, and limits
-//! them to the share of the device that others leave.
+//! them to the share of the device that other processes leave.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,31 +18,32 @@ use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, Result, proces
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
-/// Interval between looks for new sessions and workers.
+/// Interval of the search for new sessions and workers.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// Maximum wait for a session whose client has ended: it first finishes its statement. If the session reads nothing,
-/// pgthaw waits only `QUIET_FOR`. It reports waits of `TOLD_FROM` or more.
+/// Maximum wait for a session that outlives its client to finish its statement. If the session reads nothing, pgthaw
+/// waits only `QUIET_FOR`. It reports waits of `TOLD_FROM` or more.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Number of looks between checks for waiting processes, between choices of the share, and between choices of the cache
-/// bound.
+/// After this many `LOOK` intervals, pgthaw counts waiting processes, adjusts the job's share of the device, and
+/// adjusts its page cache limit.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
 
 const OTHERS_MAX: usize = 64;
 
-/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
-/// memory limit. That minimum is from `CACHE_MIN`, which read-ahead needs, to `CACHE_MAX`, because others lose it.
+/// Page cache limit of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
+/// memory limit. That minimum is from `CACHE_MIN`, which read-ahead needs, to `CACHE_MAX`, because others lose the
+/// memory.
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
-/// Limits of an isolated job.
+/// Limits and reads of an isolated job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Isolated {
     /// Final limit of the job's page cache. `None` without a limit.
@@ -87,11 +88,11 @@ pub struct Progress {
     pub fetched_bytes: AtomicU64,
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
-    /// Page cache bound; 0 without isolation.
+    /// The job's page cache limit; 0 without isolation.
     pub cache_bytes: AtomicU64,
-    /// The job ended, or will not start.
+    /// Whether the job has ended, or will not start.
     pub is_over: AtomicBool,
-    /// pgthaw should not wait for sessions that outlive the job.
+    /// Whether pgthaw should not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
 }
 
@@ -109,10 +110,10 @@ pub struct Attend {
     pub isolation: Option<Isolation>,
     pub device: Option<DeviceNumber>,
     pub profile: Option<DeviceProfile>,
-    /// Sessions found by name, not by client.
+    /// Sessions found by `--application-name`, whatever their client.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
-    /// The cache is restored afterwards, so pgthaw waits for sessions that outlive the job.
+    /// Whether the caches are restored afterwards, so that pgthaw waits for sessions that outlive the job.
     pub is_protected: bool,
     pub over: Over,
 }
@@ -146,7 +147,8 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits for sessions that outlive the job, at most `WAITED_FOR`. Returns a remark.
+    /// Waits at most `WAITED_FOR` for sessions that outlive the job. Returns a remark on a long wait, or on sessions
+    /// that go on.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -221,9 +223,9 @@ struct Apart {
     progress: Arc<Progress>,
     bound: Bytes,
     last: Seen,
-    /// Waiting processes of others, added up over the looks.
+    /// Sum of other sessions' waiting processes over all counts since the last adjustment.
     waiting: u64,
-    /// All shares so far; the first is the initial one.
+    /// All the job's shares of the device so far, including the initial one.
     shares: Vec<f64>,
     trouble: Option<Error>,
 }
@@ -322,7 +324,7 @@ impl Apart {
     }
 }
 
-/// `own`: bytes cached by the job. Returns `None` if memory is unreadable.
+/// Page cache limit of an isolated job. `own`: bytes cached by the job. `None` if memory usage cannot be read.
 pub fn read_cache_bound(postmaster: u32, own: Bytes) -> Option<Bytes> {
     let (unused, limit) = read_unused_memory(postmaster).ok()?;
     let least = limit.map_or(CACHE_MAX, |limit| (limit.0 / LIMIT_PARTS).clamp(CACHE_MIN, CACHE_MAX));
@@ -337,23 +339,23 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     }
 }
 
-/// Minimum share, so that the job ends.
+/// Minimum of the job's share of the device, so that the job ends.
 const SHARE_MIN: f64 = 0.1;
 
 /// The job's share while the reads of others are unknown.
 const SHARE_FIRST: f64 = 0.7;
 
-/// Maximum rise per step. A fall is not limited.
+/// Maximum rise of the job's share per adjustment. A fall is not limited.
 const STEP: f64 = 0.1;
 
-/// If others use less than this share of the device, they are ignored.
+/// Other processes' reads are ignored if they take less than this share of the device.
 const USED_MIN: f64 = 0.01;
 
 /// Share of the device left free so that others' reads do not queue. `SPARE_WAITED_FOR` applies while others wait.
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
-/// From this mean number of waiting processes on, others count as waiting.
+/// If at least this many other processes wait on average, others count as waiting.
 const WAITING_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -361,23 +363,23 @@ pub struct Step {
     pub seconds: f64,
     pub own: ReadUsage,
     pub others: ReadUsage,
-    /// Mean number of waiting processes.
+    /// Mean number of other sessions' waiting processes.
     pub others_waiting: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// Share of the capacity, 0 to 1.
+    /// The job's share of the device's capacity, 0 to 1.
     ratio: f64,
-    /// Device capacity; if unknown, the maximum seen.
+    /// Device capacity; if unknown, the maximum measured so far.
     capacity: DeviceProfile,
     is_known: bool,
-    /// The server has a limit, which does not apply to isolated processes.
+    /// Whether the server has a read limit, which does not apply to isolated processes.
     has_ceiling: bool,
 }
 
 impl Share {
-    /// `ceiling` is the server's own limit.
+    /// `ceiling`: the server's own read limit.
     pub fn new(profile: Option<DeviceProfile>, ceiling: ReadLimit) -> Share {
         let mut capacity =
             profile.unwrap_or(DeviceProfile { bandwidth: Bytes(1), reads_per_second: 1.0, ..DeviceProfile::default() });
@@ -435,7 +437,7 @@ impl Share {
     }
 }
 
-/// Prefix of a backend's title, once set. A new process still has the postmaster's title.
+/// Prefix of a backend's process title. A new process has the postmaster's title at first.
 const TITLE: &str = "postgres: ";
 
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
@@ -445,7 +447,7 @@ pub struct Sessions {
     pub postmaster: u32,
     whose: Whose,
     children: HashMap<u32, Child>,
-    /// Requests of ended sessions.
+    /// Bytes of processes that have ended.
     ended: Asked,
     progress: Arc<Progress>,
 }
@@ -481,7 +483,7 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unknown,
-    /// Serves a process of the job.
+    /// Its client is a process of the job.
     Session,
     Named,
     Worker,
@@ -512,12 +514,12 @@ impl Sessions {
         Sessions { postmaster, whose, children, ended: Asked::default(), progress }
     }
 
-    /// Excludes sessions found by name.
+    /// Living sessions, except those found by name.
     pub fn count_there(&self) -> usize {
         self.children.values().filter(|child| child.kind == Kind::Session).count()
     }
 
-    /// `named`: sessions found by name, with any client.
+    /// `named`: sessions found by name, whatever their client.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.whose.postmaster_pid = Some(self.postmaster);
         let there: BTreeSet<u32> =
@@ -551,7 +553,7 @@ impl Sessions {
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            // Its title may still become that of a worker.
+            // The process may become a parallel worker, which its title does not show yet.
             None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
             None if title.contains(IO_WORKER) => Kind::Other,
             None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
@@ -580,7 +582,7 @@ impl Sessions {
         }
     }
 
-    /// Excludes requests served by shared_buffers.
+    /// The job's bytes so far, without requests served by shared_buffers.
     pub fn read_asked(&mut self) -> Asked {
         let mut sum = self.ended;
         for (pid, child) in self.children.iter_mut().filter(|(_, child)| child.kind.is_own()) {

@@ -15,23 +15,25 @@ use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
 
-/// A larger read would delay the job's own reads.
+/// Maximum read of a preload. A larger one would delay the job's own reads.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
 
 /// Share of memory that a preload may fill. Beyond it, the last blocks may evict the first ones.
 const ROOM_SHARE: f64 = 0.6;
 
-/// Windows that must fit in memory: the next one loads while the job works on one. Above `WINDOW_MAX`, windows merge
-/// reads no better.
+/// Number of windows (parts of a film) that must fit in memory, because the next one loads while the job uses one.
+/// Windows larger than `WINDOW_MAX` merge no more reads.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
 
-/// Maximum of windows times files. Each window has two block sets per file, 50 bytes even if empty.
+/// Maximum product of the numbers of windows and files. Each window has two block sets per file, 50 bytes even if
+/// empty.
 const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// If a job's small reads use this share of the device's reads, too few are left for a preload.
+/// If a job's small reads (in bytes: `SMALL_READ`) use this share of the device's reads per second, too few are left
+/// for a preload.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
@@ -41,16 +43,17 @@ const READ_AHEAD_MEAN: f64 = 40960.0;
 /// A device that delivered a larger multiple of the job's bytes also read for other processes.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// Factors on a read's price, for plans that read over fewer or more gaps. The fastest plan is chosen.
+/// Factors on the cost of a read: with a higher cost, a plan reads more gaps between blocks to merge reads. The fastest
+/// plan is chosen.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Tried in turn if no plan of `READ_PRICES` fits in memory. With 0, no gap is read over.
+/// Lower factors, tried in turn if no plan of `READ_PRICES` fits in memory. With 0, no gap is read.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
 /// A film is useless if a larger share of its blocks no longer exists.
 const LOST_MAX: f64 = 0.9;
 
-/// Minimum gain of loading before the job over loading during it.
+/// Loading before the job must be faster by this share than loading during it.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way to preload.
@@ -64,7 +67,7 @@ pub struct Forecasts {
     pub region: Option<f64>,
     /// `None` if the preload does not fit in memory.
     pub set_first: Option<f64>,
-    /// `None` if memory holds the whole film, or the film does not record the job's position.
+    /// `None` if memory holds the whole film, or loading in windows is not possible.
     pub windowed: Option<f64>,
 }
 
@@ -89,12 +92,12 @@ pub struct Decision {
     pub forecasts: Option<Forecasts>,
     pub planned_reads: u64,
     pub planned_bytes: Bytes,
-    /// Empty for `Windowed`.
+    /// Planned reads; empty for `Windowed`.
     #[serde(skip)]
     pub reads: Vec<Read>,
     #[serde(skip)]
     pub windows: Vec<Window>,
-    /// Bytes that may be loaded ahead.
+    /// Bytes that may be loaded ahead of the job.
     #[serde(skip)]
     pub window_room: Bytes,
 }
@@ -109,7 +112,7 @@ impl Decision {
 pub struct Circumstances {
     pub run: Run,
     pub device_bytes: Option<Bytes>,
-    /// Whether the film records the job's position.
+    /// Whether the film records the job's progress in requested bytes.
     pub is_paced: bool,
     pub device: DeviceProfile,
     pub geometry: Geometry,
@@ -145,7 +148,7 @@ pub fn decide(
     }
 }
 
-/// Why the film need not be read: the kernel already reads ahead of the job.
+/// Reason not to preload, if the kernel already reads ahead of the job.
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
@@ -162,7 +165,8 @@ pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job with `most` bytes of page cache. If the missing blocks exceed them, time to refetch counts as own work.
+/// The job with `most` bytes of page cache. If the missing blocks do not fit, the time to fetch some again counts as
+/// own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
@@ -299,7 +303,7 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
 }
 
-/// States the gain if it is too small.
+/// Forecasts in words, with the gain if too small.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
     let told = format!("the forecast is {seconds:.digits$} s with a preload and {nothing:.digits$} s without");
@@ -346,16 +350,17 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// Reads by file and position. Cached blocks are skipped later.
+    /// Reads by file and position, including cached blocks, which are skipped later.
     pub reads: Vec<Read>,
     pub bytes: Bytes,
-    /// Bytes that the job has requested from files when it has finished the window.
+    /// Bytes that the job has requested in total when it has finished the window.
     pub until: Bytes,
     /// Blocks of each fork of `Touched::forks` that no later window touches.
     pub last_touched: Vec<RoaringBitmap>,
 }
 
-/// A window ends with the event that reaches `most` bytes. Excludes unproven and lost blocks.
+/// Cuts a film into windows, each ending with the event that reaches `most` bytes. Omits blocks that no longer exist,
+/// and those seen only in shared_buffers.
 pub fn cut_windows<S: ChunkReader + 'static>(
     film: &Film<S>,
     touched: &Touched,
@@ -372,7 +377,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // A sample of repeated requests is too small to fill windows.
+    // A sample of repeated requests would not fill windows, so repetitions count only if all were recorded.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {
@@ -409,7 +414,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
     Ok(windows)
 }
 
-/// Run time in seconds: the first load, then the longer of the other loads and `own_seconds`.
+/// Forecast run time in seconds: the first load, then the longer of the other loads and `own_seconds`.
 pub fn forecast_windows(windows: &[Window], device: &DeviceProfile, own_seconds: f64) -> f64 {
     let load = |window: &Window| device.seconds(window.reads.len() as u64, window.bytes);
     let first = windows.first().map_or(0.0, load);
