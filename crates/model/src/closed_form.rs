@@ -53,7 +53,7 @@ impl WarmUp {
         Ok(WarmUp { hit_seconds, miss_seconds: read_seconds - hit_seconds, pages: pages.to_vec() })
     }
 
-    /// d(i) of Coelho's article.
+    /// Duration of transaction `i`: d(i) of Coelho's article.
     pub fn seconds_per_transaction(&self, i: f64) -> f64 {
         self.hit_seconds + self.pages.iter().map(|pages| self.miss_seconds * (-i / pages).exp()).sum::<f64>()
     }
@@ -66,7 +66,7 @@ impl WarmUp {
         1.0 / self.hit_seconds
     }
 
-    /// t(i) of Coelho's article.
+    /// Time until transaction `i`: t(i) of Coelho's article.
     pub fn seconds_after(&self, i: f64) -> f64 {
         let misses = |pages: &f64| pages * self.miss_seconds * -(-i / pages).exp_m1();
         self.hit_seconds * i + self.pages.iter().map(misses).sum::<f64>()
@@ -76,13 +76,13 @@ impl WarmUp {
         find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
     }
 
-    /// p(i) of Coelho's article, 0 to 1.
+    /// Cached share of the pages after `i` transactions, 0 to 1: p(i) of Coelho's article.
     pub fn cached_share(&self, i: f64) -> f64 {
         let cached: f64 = self.pages.iter().map(|pages| pages * -(-i / pages).exp_m1()).sum();
         cached / self.pages.iter().sum::<f64>()
     }
 
-    /// `None` for a share of 1, which throughput never reaches.
+    /// Time until throughput reaches a share of its maximum. `None` for a share of 1, which it never reaches.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         if share >= 1.0 && self.miss_seconds > 0.0 {
             return None;
@@ -133,7 +133,6 @@ impl WarmUp {
     }
 }
 
-/// Golden-section search.
 fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     for _ in 0..100 {
@@ -211,7 +210,7 @@ pub struct FillTime {
 }
 
 impl FillTime {
-    /// `pages` are those of the table and its index.
+    /// `pages`: numbers of pages of the table and its index.
     pub fn new(
         rows: f64,
         density: RowDensity,

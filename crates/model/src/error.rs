@@ -65,7 +65,6 @@ pub enum Error {
 
 const SHOWN_CHARACTERS: usize = 60;
 
-/// Makes untrusted input safe to print.
 fn shorten(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(SHOWN_CHARACTERS).collect()
 }

@@ -39,7 +39,7 @@ pub use scenarios::{
 };
 pub use stall::{StallFinder, StallSpan, find_stalls};
 
-/// All values must be finite.
+/// `None` if empty. All values must be finite.
 pub fn compute_median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len() / 2;
     if values.is_empty() {

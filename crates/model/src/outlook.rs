@@ -108,7 +108,6 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 
 // ---- instant ----
 
-/// From the first second on.
 pub const AT_ONCE: &str = "at once";
 
 /// Text for a time just after the start.
@@ -126,7 +125,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Shows only exactly 0 as `AT_ONCE`, because figures of the very start stand beside it.
+/// Shows a computed time. Only exactly 0 is `AT_ONCE`, because figures of the very start stand beside it.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -187,7 +186,7 @@ impl ColdStart {
     }
 }
 
-/// Assumes that the cores limit a warm server.
+/// CPU seconds of a transaction, assuming that the cores limit a warm server.
 pub fn compute_hit_seconds(warm_tps: f64, clients: f64, cores: f64) -> f64 {
     clients.min(cores) / warm_tps
 }

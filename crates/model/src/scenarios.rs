@@ -120,7 +120,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// Changed memory; `None` if more changes.
+    /// The changed memory; `None` if anything else changes.
     pub fn memory_alone(&self) -> Option<Bytes> {
         let alone = Numbers { text: self.text.clone(), memory: self.memory, ..Numbers::default() };
         self.memory.filter(|_| *self == alone)

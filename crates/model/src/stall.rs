@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::compute_median;
 
-/// Share of the usual rate below which a step is low.
+/// A step (sampling interval) is low if its rate is below this share of the usual rate.
 const STALLED: f64 = 0.5;
 
 /// In bursty throughput, a low step must also be among this lowest share of earlier steps.
 const LOWEST: f64 = 0.05;
 
-/// Hardly any work for this long is always a stall.
+/// Hardly any work for this long is always a stall, in seconds.
 const STOP_SECONDS: usize = 2;
 
 /// Minimum deficit in standard deviations, which one in 30,000 independent steps exceeds.
@@ -24,10 +24,10 @@ const MISSED_SECONDS: f64 = 0.5;
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
-/// Number of better seconds that do not end a stall.
+/// This many seconds at a better rate do not end a stall.
 const BETTER_SECONDS: usize = 1;
 
-/// Longer spans are a new level, unless they do hardly any work.
+/// Longer spans below the usual rate are a new level, unless they do hardly any work.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
@@ -53,7 +53,6 @@ pub struct StallFinder {
 #[derive(Clone, Debug)]
 struct Low {
     begin: usize,
-    /// Exclusive.
     end: usize,
     usual: f64,
     is_usual: bool,

@@ -51,7 +51,6 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<cache::Error> for Error {
-    /// Films share their file errors with snapshots.
     fn from(error: cache::Error) -> Error {
         match error {
             cache::Error::Flawed { path, flaw } => Error::Flawed { path, flaw },
@@ -64,7 +63,7 @@ impl From<cache::Error> for Error {
 host::file_error!(Error);
 
 impl Error {
-    /// True if the file is damaged: another film may be good.
+    /// True if the film is damaged, so that another one may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

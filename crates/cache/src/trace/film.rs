@@ -1,5 +1,5 @@
-//! A film and its Parquet file (docs/formats.md), written and read by row group to limit memory. The file is untrusted,
-//! so each value is checked.
+//! A film (the block requests of a job) and its Parquet file (docs/formats.md). The file is written and read by row
+//! group to limit memory, and each value is checked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -79,7 +79,7 @@ pub struct Event {
     pub fork: Fork,
     pub blocks: BlockRange,
     pub kind: EventKind,
-    /// 0 if unknown.
+    /// Process that requested or fetched the blocks; 0 if unknown.
     pub pid: u32,
     /// Bytes that the job had requested, including these blocks; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
@@ -89,22 +89,21 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 
-/// Metadata key of the header, except for its cluster.
 const HEADER: &str = "pgthaw.film";
 
-/// With a larger share of preloaded blocks, the run time is not that of the job alone.
+/// If more of the needed blocks were preloaded, the run time is not that of the job alone.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// With a smaller share of fetched blocks, a film does not show how the job fetches.
+/// If fewer of the needed blocks were fetched, a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 /// Header of a film.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct FilmHeader {
-    /// `--label`.
+    /// Value of `--label`.
     pub label: Option<String>,
     pub recorded_at: Timestamp,
-    /// Stored as separate keys, as in a snapshot.
+    /// Stored under separate metadata keys.
     #[serde(skip)]
     pub source: MapSource,
     /// The command without secrets; empty if there was none.
@@ -128,7 +127,7 @@ pub struct FilmHeader {
     /// Bytes fetched for the job that had been fetched before. `None` if not counted.
     #[serde(rename = "fetched_again_bytes")]
     pub fetched_again: Option<Bytes>,
-    /// Bytes requested from files by the job's sessions. If known, `job_bytes` of events counts these.
+    /// Bytes requested from files by the job's sessions. If known, the events' `job_bytes` counts these bytes.
     pub requested_bytes: Option<Bytes>,
     /// Number of parallel workers; `None` if not counted.
     pub workers: Option<u64>,
@@ -155,7 +154,6 @@ pub enum JobSeen {
     Everybody,
 }
 
-/// A film whose file is not yet in place.
 #[derive(Debug)]
 pub struct Recorded {
     pub draft: Draft,
@@ -219,7 +217,7 @@ impl Totals {
         self.buffers_blocks > 0
     }
 
-    /// Blocks that the job needed. A preloaded block is recorded again when the job requests it.
+    /// Number of blocks that the job needed. A preloaded block is recorded again when the job requests it.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
@@ -238,7 +236,8 @@ impl Totals {
 }
 
 impl FilmHeader {
-    /// If requests are visible, a fetch by pgthaw does not prove a need of the job.
+    /// True for blocks that pgthaw fetched, if requests are visible: such an event does not show that the job needs the
+    /// blocks.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
@@ -315,7 +314,7 @@ struct Columns {
     texts: [Vec<ByteArray>; 6],
 }
 
-/// Database, schema, name and path.
+/// A relation, and its database, schema, name and path.
 type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
 
 fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
@@ -429,22 +428,21 @@ const TEXT_BYTES_MAX: usize = 256;
 /// More relations than any film needs. Each takes 1.3 kB of memory.
 const RELATIONS_MAX: usize = 1 << 17;
 
-/// Base limits, and the number that each byte of the file adds: a few bytes can encode many events and blocks, and each
-/// takes time to read.
+/// Limits on a film's events and blocks: a base, and the number that each byte of the file adds. A few bytes can encode
+/// many, and each takes time to read.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 
 /// Maximum memory of block sets. Up to three copies exist.
 const SET_BYTES_MAX: u64 = 48 << 20;
 
-/// A set stores 2^16 blocks as two-byte numbers or as a bitmap, plus overhead.
+/// Memory of a set per 2^16 blocks: two-byte numbers or a bitmap, plus overhead.
 const STRETCH_BYTES: u64 = 8192;
 const STRETCH_OWN_BYTES: u64 = 64;
 
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 
-/// A film file with a verified checksum. Events are read on demand.
 #[derive(Debug)]
 pub struct Film<S> {
     source: Arc<S>,
@@ -454,7 +452,7 @@ pub struct Film<S> {
 }
 
 impl FilmHeader {
-    /// Reads only the footer. The file may be damaged.
+    /// Reads only the footer, without verifying the checksum.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
         let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -500,7 +498,7 @@ impl<S: ChunkReader + 'static> Film<S> {
     /// Passes each event in order to `visit`, with one row group in memory.
     ///
     /// # Errors
-    /// If a value is invalid or totals contradict the header. Events visited before are not trustworthy either.
+    /// If a value is invalid or totals contradict the header. Events already visited are then not trustworthy.
     pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
         self.visit_checked(&mut visit).map_err(|flaw| Error::of_flaw(flaw, &self.path))
     }

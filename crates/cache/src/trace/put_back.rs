@@ -39,10 +39,10 @@ const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
 
-/// Restored caches.
+/// Restoration of the caches after a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PutBack {
-    /// Number of runs whose effects were undone: above 1 if earlier runs left theirs.
+    /// Number of runs whose effects were undone: above 1 if earlier runs did not undo theirs.
     pub runs: usize,
     /// Bytes loaded by the job, requested by no other process, and cached at its end.
     pub brought_bytes: Bytes,
@@ -75,7 +75,7 @@ pub struct PuttingBack<'a> {
     pub server: Option<Server>,
     pub databases: &'a [Database],
     pub page_cache: Arc<dyn PageCache>,
-    /// Memory that the page cache is charged to.
+    /// Memory cgroup to which cached pages are charged.
     pub room: SystemRoom,
     pub device: PlannedDevice,
     pub control: Arc<Control>,
@@ -88,8 +88,8 @@ pub struct EndedJob<'a> {
 }
 
 impl PuttingBack<'_> {
-    /// Evicts the job's pages, restores the state in `left`, and measures. `left` is `None` while another run is
-    /// active.
+    /// Evicts the job's pages, restores the caches recorded in `left`, and measures. `left` is `None` while another run
+    /// is active.
     pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
@@ -123,7 +123,8 @@ impl PuttingBack<'_> {
             // Blocks that did not fit in the page cache at first will not fit later.
             let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
             forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
-            // Blocks for shared_buffers, and dirty buffers that they evict, pass through the page cache.
+            // Blocks for shared_buffers, and dirty buffers that they evict, pass through the page cache, so both are
+            // evicted from it again.
             let passing = compute_brought(before, &compute_passing(&brought, &gone, &now));
             if missing > 0 {
                 self.make_room(before, &brought, missing, &mut done).await;
@@ -148,7 +149,6 @@ impl PuttingBack<'_> {
         Ok(done)
     }
 
-    /// Includes shared_buffers if `before` does.
     async fn read_now(&self, before: &Map) -> Result<Map> {
         let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
         let inputs = MapInputs {
@@ -170,8 +170,8 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Evicts the job's least used buffers, as many as `missing` needs. Otherwise the load would evict buffers from
-    /// before the job. Does nothing before PostgreSQL 17.
+    /// Evicts the job's least used buffers to make room for `missing` blocks. Otherwise the load would evict buffers
+    /// from before the job. Does nothing before PostgreSQL 17.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
@@ -208,7 +208,7 @@ impl PuttingBack<'_> {
         }
     }
 
-    /// `buffers`: bytes missing from shared_buffers.
+    /// Loads the evicted blocks of `gone` again. `buffers`: bytes missing from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
@@ -255,7 +255,7 @@ impl PutBack {
     }
 }
 
-/// Adds to `brought` the blocks of `gone` for shared_buffers that are not in the page cache `now`.
+/// Adds to `brought` the blocks of `gone` that will pass through the page cache on their way to shared_buffers.
 fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
@@ -298,7 +298,7 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
     }
 }
 
-/// Number of blocks cached now, but neither before nor read by the job.
+/// Counts cached blocks that were not cached before, and were not read by the job.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -317,7 +317,7 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
     brought.iter().filter_map(of).sum()
 }
 
-/// Evicted blocks, except those beyond the end of their file.
+/// Blocks that were cached, but are not now, except those beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
     let relations = filter_forks(before, |relation, fork| {
@@ -344,7 +344,8 @@ fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>
     map.relations.iter().filter_map(relation).collect()
 }
 
-/// Minimum pause. A pause is at least as long as an attempt, so attempts take half a processor at most.
+/// Minimum pause between eviction attempts. A pause is at least as long as an attempt, so attempts take half a
+/// processor at most.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// After this time without progress, pgthaw gives up on unwritten pages.
@@ -360,7 +361,6 @@ struct Gone {
     stayed_bytes: Bytes,
     unwritten_bytes: Bytes,
     stayed: Came,
-    /// Remarks on files with an unknown result.
     remarks: Vec<String>,
 }
 
@@ -513,7 +513,7 @@ impl Journals {
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
-    /// Must run before a process moves into these cgroups, so that a later run can remove them.
+    /// Records `cgroups`. Must run before a process moves into them, so that a later run can remove them.
     pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<()> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);
@@ -593,7 +593,7 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// `None` while a run is active. The run `own` has just ended.
+    /// Collects the state left by ended runs; `None` while a run is active. `own` is the run that just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
@@ -605,7 +605,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Unreadable state is reported, but is no error: the directory is this user's own.
+    /// Adds a run's state. If it is unreadable, only adds a remark.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

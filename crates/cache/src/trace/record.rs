@@ -37,7 +37,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// First records the blocks that `map` has in shared_buffers. `progress` has the job's position, if attended.
+    /// First records the blocks that `map` has in shared_buffers. `progress`: bytes that the job's sessions requested,
+    /// if known.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
@@ -70,7 +71,7 @@ impl Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// The returned account keeps recording requests of other processes.
+    /// Ends the recording. The returned account still notes requests of other processes.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
@@ -126,7 +127,7 @@ impl Account {
         self.own_of(came)
     }
 
-    /// Blocks that nobody else has requested; none if in doubt.
+    /// Those of `blocks` that no other process has requested; none if in doubt.
     pub fn own_of(&mut self, mut blocks: Came) -> Came {
         let mut touches = Vec::new();
         if self.source.look(&mut |touch| touches.push(touch)).is_err() || self.source.misses_requests() {
@@ -183,7 +184,6 @@ struct Looking {
     progress: Arc<Progress>,
     /// Start by the monotonic clock.
     begun: Duration,
-    /// Time of the last event since `begun`.
     last: Duration,
 }
 
@@ -216,7 +216,7 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // A preload follows the bytes that sessions request, so the film records these if known.
+            // A preload follows the bytes that the job's sessions request, so the film records these if known.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);
@@ -226,21 +226,20 @@ impl Looking {
     }
 }
 
-/// Adjacent blocks touched since the last look.
+/// Adjacent blocks that a process requested or fetched since the last poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
     /// Its time is that of the monotonic clock.
     pub event: Event,
-    /// False for gaps that pgthaw reads over, and for unrequested fetches.
+    /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, and for unrequested fetches.
     pub is_of_film: bool,
     pub claim: Claim,
 }
 
-/// Decides whether a touch's blocks stay cached after the job.
+/// For whom blocks were loaded, which decides whether they stay cached after the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     None,
-    /// The blocks were fetched for the job.
     Job,
     /// Others requested the blocks, or may have.
     Others,
@@ -260,12 +259,12 @@ impl Touch {
 }
 
 pub trait Source: Send {
-    /// Waits for the next look; the last one took `took`. Returns `false` when `over`.
+    /// Waits for the next poll; the last one took `took`. Returns `false` when `over`.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
 
-    /// The source may have missed requests of others.
+    /// Whether requests of other processes may have been missed.
     fn misses_requests(&self) -> bool;
 
     /// Why the users of some fetched blocks are unknown.
@@ -279,14 +278,15 @@ pub trait Source: Send {
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum interval between looks, as a multiple of a look's duration: looks take at most a twentieth of a processor.
+/// Minimum interval between polls, as a multiple of a poll's duration, so that polls take at most a twentieth of a
+/// processor.
 const INTERVAL_LOOKS: u32 = 20;
 
 /// Blocks that pgthaw reads, by index of the map's relation.
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
-/// Blocks read for the job, and gaps read over.
+/// Blocks that pgthaw read for the job, and the gaps between them, which it reads to merge reads.
 #[derive(Clone, Debug, Default)]
 pub struct Brought {
     pub wanted: RoaringBitmap,
@@ -318,7 +318,7 @@ struct Segment {
     number: u32,
     /// Numbers of cached and evicted pages. If unchanged, nothing was fetched.
     seen: Option<(u64, u64)>,
-    /// Cached blocks, numbered in the fork.
+    /// Cached blocks, by their number in the fork.
     known: RoaringBitmap,
 }
 
@@ -362,7 +362,7 @@ impl Polling {
         })
     }
 
-    /// Blocks fetched since the last look. They may be evicted again.
+    /// Finds blocks fetched since the last poll. They may be evicted again.
     fn look_at(&mut self, at: usize) -> linux::Result<RoaringBitmap> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;
@@ -391,7 +391,6 @@ impl Source for Polling {
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         let time = read_monotonic();
         for at in 0..self.segments.len() {
-            // An unreadable file must not stop the others.
             let Ok(come) = self.look_at(at) else { continue };
             if come.is_empty() {
                 continue;

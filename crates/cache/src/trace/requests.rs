@@ -27,7 +27,7 @@ use postgres::{DataDirectory, RelationPath};
 #[cfg(test)]
 mod tests;
 
-/// Interval between looks. The kernel buffers 290,000 events meanwhile.
+/// Interval between reads of the kernel's event buffer, which has room for 290,000.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval between checks for ended processes and grown files.
@@ -58,7 +58,7 @@ pub struct Requests {
     /// Pages fetched again, by process, and in total for ended processes.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
-    /// Files whose fork may get another segment.
+    /// Files that grew, so their fork may get another segment.
     grown: Vec<u32>,
     /// Number of files without room in the probe.
     left_out: u64,
@@ -133,7 +133,7 @@ impl Requests {
         })
     }
 
-    /// Attributes processes, so that the kernel reports few events of others.
+    /// Finds out whose processes caused the events, so that the kernel reports few events of others.
     fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
@@ -150,7 +150,7 @@ impl Requests {
         }
         verdicts.iter().try_for_each(|(pid, verdict)| self.say(*pid, *verdict))?;
         if self.whose.is_decided() && !was_decided {
-            // Includes others from earlier looks.
+            // Includes other processes' pids from earlier events.
             self.whose.others().try_for_each(|pid| self.watch.set_role(pid, Role::Other))?;
         }
         Ok(verdicts)
@@ -281,7 +281,6 @@ impl Requests {
         (0..u64::BITS).filter(is_brought).fold(0, |units, unit| units | 1 << unit)
     }
 
-    /// `what`: kind of event, and whether it belongs to the film.
     fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, what: (EventKind, bool)) {
         for run in bit_runs(units) {
             self.give(event, segment, self.files.blocks(segment, event.first_unit, run), what);
@@ -370,7 +369,7 @@ impl Source for Requests {
             // A process can be classified only while it lives.
             for pid in self.watch.wait_for_arrivals(over, left) {
                 let verdict = self.whose.of(pid);
-                // The next look retries.
+                // If this fails, the next poll retries.
                 let _ = self.say(pid, verdict);
             }
         }
@@ -430,7 +429,7 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared meanwhile"));
+            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared during the recording"));
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {
@@ -481,18 +480,18 @@ impl Units {
         (self.block_size() / self.page_bytes).max(1) as u32
     }
 
-    /// Above 1 if blocks are smaller than a page.
+    /// Blocks per unit: 1, or more if blocks are smaller than a page.
     fn unit_blocks(self) -> u64 {
         (self.page_bytes / self.block_size()).max(1)
     }
 }
 
-/// Added to a unit's number in its fork before hashing.
+/// Added to a unit's number in its fork before hashing, so that files differ.
 pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
     unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
 }
 
-/// Threshold that chooses one block in 2^`shift`.
+/// Hashes below this select one block in 2^`shift`.
 pub fn below(shift: u32) -> u64 {
     (1 << 32) >> shift
 }
@@ -558,7 +557,6 @@ const SHIFT_MAX: u32 = 20;
 
 #[derive(Debug, Default)]
 struct Sampling {
-    /// One block in 2^`shift` is sampled.
     shift: u32,
     units: u64,
     /// Repeated requests since the last halving.
@@ -566,7 +564,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// True if the sample was halved.
+    /// Halves the sample if it is too large. Returns true if so.
     fn adapt(&mut self) -> bool {
         let before = self.shift;
         while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {

@@ -20,7 +20,7 @@ const CALIBRATIONS: usize = 5;
 /// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
-/// A run that spent a smaller share of its time on the device does not show the price of a read.
+/// A run that spent a smaller share of its time on the device does not show the cost of a read.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
 /// Minimum gain of a preload, as a share of the job's time.
@@ -130,7 +130,6 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
-    /// Indexes of `steps`, sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
@@ -151,7 +150,7 @@ struct Step {
     /// Number of reads of the missing blocks, and their seconds.
     reads: u32,
     seconds: f64,
-    /// The kernel's read-ahead fetches the step.
+    /// Whether the kernel's read-ahead fetches the blocks.
     is_ahead: bool,
 }
 
@@ -183,15 +182,15 @@ fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
 
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-/// Read size by which read-ahead is priced. Larger reads are not assumed to save anything.
+/// Read size assumed for read-ahead. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// With a larger share of single-block reads, long stretches do not count as read ahead.
+/// If single blocks are a larger share of the reads, long runs of blocks do not count as read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// Single reads per block, in stretches too short for read-ahead, and in long ones.
+    /// Single-block reads per block, in runs too short for read-ahead, and in long ones.
     short_singles: f64,
     long_singles: f64,
     ahead_blocks: u32,
@@ -199,8 +198,8 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// Distributes the counted reads of a cold run. Long stretches first get the fewest possible reads, then short ones
-    /// up to one per block (fewer with read-around), then long ones the rest. Without a count, short stretches are read
+    /// Distributes the counted reads of a cold run. Long runs of blocks first get the fewest possible reads, then short
+    /// ones up to one per block (fewer with read-around), then long ones the rest. Without a count, short runs are read
     /// block by block, long ones ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
@@ -229,7 +228,7 @@ impl Fetching {
         blocks >= self.ahead_blocks
     }
 
-    /// Reads that the job waits for.
+    /// Number of reads of `blocks` adjacent blocks that the job waits for.
     pub fn reads_of(self, blocks: u32) -> u32 {
         let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
         let reads = match self.is_long(blocks) {
@@ -261,7 +260,7 @@ pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
 struct Cold {
     blocks: f64,
     ahead_blocks: f64,
-    /// Reads that the job waits for, and reads ahead.
+    /// Number of reads that the job waits for, and of reads ahead.
     single_reads: f64,
     ahead_reads: f64,
 }
@@ -339,10 +338,10 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // The prices of single pieces add up to more than the run took, so they are calibrated to it.
+            // The computed costs of single fetches add up to more than the run took, so they are scaled to it.
             match job.fetches_at_once() {
                 true => {
-                    // Without misses, the busiest process's own work remains.
+                    // Without fetches, the busiest process's own work remains.
                     let steps = job.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
                     let without_misses = Job { steps, ..job.clone() }.simulate(&[]);
                     job.own_seconds *= (run.seconds / without_misses).min(1.0);
@@ -389,11 +388,11 @@ impl Job {
         (reads / missing, sum(&|step| step.seconds) / missing)
     }
 
-    /// Scales all prices until the simulation takes `run_seconds`, because the price of a single piece ignores
-    /// overlaps. Returns the factor.
+    /// Scales the costs of all fetches until the simulation takes `run_seconds`, because the cost of a single one
+    /// ignores overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // Reads take so little of the run that the factor would diverge.
+        // If reads take so little of the run, the factor would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }
@@ -435,7 +434,7 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
 #[derive(Clone, Copy)]
 enum Waiting {
     Preload(usize),
-    /// Step index and seconds of a read by the job.
+    /// A read by the job: index of its step, and seconds.
     Own(usize, f64),
 }
 
@@ -462,7 +461,6 @@ struct Simulation<'a> {
     /// Each process's index of its next step in `Job::readers`, and the number of steps begun by all.
     next: Vec<usize>,
     begun: usize,
-    /// Time at which the last step began.
     clock: f64,
     reads: &'a [Read],
     /// Indexes of `reads` by fork and position.
@@ -473,12 +471,12 @@ struct Simulation<'a> {
     states: Vec<State>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
-    /// Queued reads of the preload, and the next read to queue.
+    /// Number of queued reads of the preload, and index of the next read to queue.
     preloads: usize,
     next_read: usize,
-    /// How often a process needed blocks of a read in flight.
+    /// How often a process needed blocks of a preload's read in flight.
     met_on_its_way: u64,
-    /// Steps that the kernel reads ahead; true if cached.
+    /// Steps that the kernel reads ahead; true once cached.
     ahead: BTreeMap<usize, bool>,
     /// Time at which the device finished its last read.
     now: f64,
@@ -689,7 +687,6 @@ impl<'a> Simulation<'a> {
         self.covering(at).all(|place| self.states[self.by_position[place] as usize] == State::Done)
     }
 
-    /// `place` indexes `by_position`.
     fn is_on_its_way(&self, place: usize) -> bool {
         self.states[self.by_position[place] as usize] != State::NotYet
     }
@@ -708,7 +705,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Finds the reads of all steps in one pass.
+/// Finds the reads that cover each step, in one pass.
 fn cover(job: &Job, reads: &[Read], by_position: &[u32]) -> Vec<(u32, u32)> {
     if reads.is_empty() {
         return Vec::new();

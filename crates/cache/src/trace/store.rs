@@ -36,7 +36,7 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The last one was chosen. If another film as large better shows the job without other load, it comes first:
+    /// The chosen film is the last one. A film as large that better shows the job without other load comes before it:
     /// preferably not preloaded, with the fewest blocks found cached.
     pub films: Vec<Film<File>>,
     pub name: String,
@@ -116,8 +116,8 @@ impl FilmStore {
         Ok(self.0.forget(film)?)
     }
 
-    /// Opens the film that `name` refers to, with remarks on the choice. If several match, another replaces a damaged
-    /// one.
+    /// Opens the film that `name` refers to, with remarks on the choice. If the film is damaged, opens another one that
+    /// matches.
     pub fn open_sound(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<(Film<File>, Vec<String>)> {
         let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
@@ -144,7 +144,6 @@ impl FilmStore {
         }
     }
 
-    /// Films of a label, newest first.
     fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>> {
         let mut films = self.0.read_generations(cluster)?;
         films.retain(|one| one.label() == Some(label));
@@ -174,7 +173,7 @@ impl FilmStore {
         (!all.is_empty()).then_some(all)
     }
 
-    /// First database of each cluster's newest film, if all agree: the server's cluster is not known yet.
+    /// First database of each cluster's newest film, if all agree. Used while the server's cluster is unknown.
     pub fn first_database(&self, which: &Which) -> Option<String> {
         let headers = self.read_which(which, None).ok()?;
         let mut firsts = headers.iter().map(FilmHeader::first_database);
@@ -233,8 +232,9 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// True for a new command with nearly none of the largest film's blocks: as the newest film, it would represent the
-    /// job. The film `lost` is not compared, because most of its blocks are gone.
+    /// True for a film of a new command with nearly none of the largest film's blocks (`SLIP_SHARE`): if kept as the
+    /// newest film, it would represent the job. The film `lost` is not compared, because most of its blocks no longer
+    /// exist.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -278,7 +278,7 @@ fn likeness(one: &str, other: &str) -> f64 {
     one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
 }
 
-/// A film with this share of the largest film's blocks is as good.
+/// A film with this share of the largest film's blocks counts as equally large.
 pub const WHOLE: f64 = 0.8;
 
 #[derive(Clone, Debug)]
@@ -368,8 +368,8 @@ impl Films {
         labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// Like `find_of`, with the number of candidates. With `alone`, chooses among films that recorded requests the one
-    /// that best shows the job alone.
+    /// Like `find_of`, with the number of candidates. With `alone`, prefers the film that best shows the job without
+    /// other load, among those that recorded requests.
     pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());
@@ -395,7 +395,7 @@ fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
     films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
 }
 
-/// Of films as large as `blocks`, the one that best shows the job alone.
+/// The film that best shows the job without other load, among those as large as `blocks`.
 fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
     let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
     let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));

@@ -23,10 +23,10 @@ use host::units::{BlockRange, Fork};
 use observe::pages::unit_hash;
 use postgres::{RelationName, RelationPath};
 
-/// Maximum pieces, 13 bytes each. A job with more takes hours.
+/// Maximum number of a job's `Piece`s, 13 bytes each. A job with more takes hours.
 const PIECES_MAX: usize = 4 << 20;
 
-/// Up to this many blocks, single lookups beat a range count, which starts at the set's beginning.
+/// Up to this many blocks, single lookups are faster than a range count, which starts at the set's beginning.
 const ASKED_ONE_BY_ONE: u32 = 16;
 
 type Buffers = HashMap<(RelationPath, Fork), RoaringBitmap>;
@@ -90,7 +90,7 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
-        // `None` if the relation is gone.
+        // Index in `touched.forks`; `None` if the relation no longer exists.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
@@ -171,7 +171,7 @@ impl Touched {
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
         let (touched, found) = (RoaringBitmap::new(), RoaringBitmap::new());
-        // The page cache gets no request for blocks in shared_buffers.
+        // Blocks in shared_buffers cause no requests to the page cache, so they count as cached.
         let resident = &fork.os | fork.all_buffers();
         self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, found, resident });
         self.forks.len() as u32 - 1
@@ -228,7 +228,6 @@ impl Touched {
         reads
     }
 
-    /// Indexes in `Touched::forks` by file.
     pub fn places(&self) -> HashMap<(&RelationPath, Fork), usize> {
         self.forks.iter().enumerate().map(|(at, one)| ((&one.path, one.fork), at)).collect()
     }
@@ -347,7 +346,7 @@ struct Sum {
     picture: Picture,
 }
 
-/// Number of new blocks. All forks share the set.
+/// Adds an event's blocks to a set of all forks. Returns the number of new blocks.
 fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
     let fork = (event.fork as u64) << 32;
     all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
@@ -405,13 +404,13 @@ impl FilmSummary {
     }
 }
 
-/// Blocks followed at once, 40 bytes each. Larger films get a smaller sample.
+/// Maximum number of blocks whose last request is remembered, 40 bytes each. Larger films get a smaller sample.
 const FOLLOWED_MAX: usize = 1 << 17;
 
 /// Repeated requests after which the sample shrinks, as in a recorder.
 const REPEATED_MAX: u64 = 1 << 17;
 
-/// Leading bits kept of a distance. Rounding up adds at most 3 %.
+/// Leading bits kept of a reuse distance (number of blocks requested in between). Rounding up adds at most 3 %.
 const LEADING_BITS: u32 = 6;
 
 /// Share of requests that may miss again with sufficient memory.
@@ -483,7 +482,7 @@ pub struct Reuse {
     /// Repeated requests since the sample last shrank.
     repeated: u64,
     first_requests: u64,
-    /// Number of requests by the memory, in blocks, that they need to hit.
+    /// Number of requests, by the memory in blocks with which they hit.
     needed: BTreeMap<u64, u64>,
 }
 
@@ -557,7 +556,7 @@ fn round_up(blocks: u64) -> u64 {
     (blocks.div_ceil(1 << spare)) << spare
 }
 
-/// Columns (time) and maximum rows (position) of a picture.
+/// Columns (time) and maximum rows (position) of a relation's picture of accesses.
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
 

@@ -87,7 +87,7 @@ pub struct Whose {
     answers: bool,
     has_seen_wanted: bool,
     io_workers: HashSet<u32>,
-    /// Processes that ended before pgthaw could look.
+    /// Processes that ended before pgthaw could identify them.
     unseen: HashSet<u32>,
     /// Ended processes whose events the kernel may still report.
     ended: HashSet<u32>,
@@ -97,9 +97,9 @@ pub struct Whose {
     pub strangers: HashSet<u32>,
     /// pid of the command; 0 until earlier processes are known.
     command: u32,
-    /// Unseen processes that count as the command's.
+    /// Number of `unseen` processes that count as the command's.
     unknown: u64,
-    /// Processes that count as the command's because no other process read anything.
+    /// Number of processes that count as the command's because no other process read anything.
     alone: u64,
     pub trouble: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Whose {
         Whose { wanted, postmaster_pid, begun, ..Whose::default() }
     }
 
-    /// For a reused pid, call `forget` first.
+    /// Classifies a process. For a reused pid, call `forget` first.
     pub fn of(&mut self, pid: u32) -> Verdict {
         if !self.known.get(&pid).is_some_and(|known| *known != Verdict::NotYet) {
             self.look_at_family();
@@ -118,7 +118,7 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// Like `of`, without another look at the command's processes.
+    /// Like `of`, without listing the command's processes again.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -128,7 +128,7 @@ impl Whose {
         verdict
     }
 
-    /// Queries the sessions. Returns others that have a wanted name now.
+    /// Queries the sessions. Returns other processes whose session now has a wanted name.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -141,7 +141,7 @@ impl Whose {
         come_over
     }
 
-    /// Whether other processes can be ruled out: for a command, once one of its processes was seen.
+    /// Whether a process can count as not wanted: for a command, once one of its processes was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
@@ -161,7 +161,7 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Counts processes as the command's if all are `unseen`.
+    /// Counts `pids` as the command's if all are `unseen`.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -225,7 +225,6 @@ impl Whose {
         remarks
     }
 
-    /// Remarks on processes counted without proof.
     pub fn guesses(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
@@ -264,7 +263,7 @@ impl Whose {
     }
 
     fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
-        // The command is still starting: this process ran before it.
+        // The command is still starting, so this process ran before it.
         if command == 0 {
             self.strangers.insert(pid);
             return Verdict::NotYet;

@@ -27,7 +27,6 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    /// Requested blocks in shared_buffers afterwards, as measured.
     pub buffered: Vec<Buffered>,
 }
 
@@ -112,7 +111,7 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Adds a row for each requested fork that is missing or rewritten.
+    /// Finds the requested forks. Adds a row for each that is missing or rewritten.
     fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
         let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
@@ -148,7 +147,7 @@ impl BuffersTier<'_> {
         })
     }
 
-    /// `over_budget` blocks were left out, for the reason `no_room`.
+    /// Receipt of a fork. `over_budget` blocks were left out, for the reason `no_room`.
     fn row(
         &self,
         at: usize,
@@ -275,17 +274,15 @@ pub struct BuffersTier<'a> {
     pub server: &'a Server,
     pub options: &'a RestoreOptions,
     pub host: &'a Host,
-    /// Maximum number; `Crew` chooses how many are used.
+    /// Maximum number of connections; `Crew` chooses how many are used.
     pub connections: usize,
     /// Rest of the budget shared by both tiers.
     pub limit: Option<Bytes>,
     /// Loads only these blocks: others would exceed the page cache's budget.
     pub cached: Option<&'a Cached>,
-    /// Bytes per second; `None` is unlimited.
     pub max_rate: Option<Bytes>,
 }
 
-/// Blocks in the page cache, by relation number and fork.
 pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 // ---- want ----
@@ -332,7 +329,7 @@ impl Want {
 //
 // Runs statements in order, over as many connections as raise throughput.
 
-/// Interval between decisions on connections.
+/// Interval between decisions on the number of connections.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -340,7 +337,7 @@ struct Loaded {
     /// Includes blocks whose usage count was only raised.
     pub done: Done,
     pub blocks: Vec<u64>,
-    /// Blocks of each want past the current end of its fork.
+    /// For each requested fork: number of blocks past its current end.
     pub past_end: Vec<u64>,
     pub refusals: BTreeMap<usize, Refusal>,
     /// Databases without access or pg_prewarm.
@@ -362,14 +359,13 @@ struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// Number of connections that should be working.
+    /// Number of connections that should work.
     wanted: AtomicUsize,
 }
 
 type Open = Option<(String, Prewarmer)>;
 
 impl Loader<'_> {
-    /// Loads until interrupted, or the server is gone.
     async fn run(&self) {
         let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
@@ -377,7 +373,7 @@ impl Loader<'_> {
             tokio::select! {
                 ended = connections.next() => match ended {
                     Some(()) => {}
-                    // A refused connection returned its statement after the others ended.
+                    // The refused connection put its statement back after all others had ended.
                     None if self.is_unfinished() => connections.push(self.work(0)),
                     None => return,
                 },
@@ -391,8 +387,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Runs statements until connection `nth` is surplus. If the server refuses the connection and it is not the first,
-    /// returns its statement and ends.
+    /// Runs statements until connection `nth` is no longer wanted. If the server refuses a connection other than the
+    /// first, its statement is put back.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -492,7 +488,7 @@ impl Failure {
 
 // ---- crew ----
 
-/// Minimum time, and statements per connection, before the number of connections changes.
+/// Minimum time, and statements per connection, between changes of the number of connections.
 const WINDOW: Duration = Duration::from_millis(500);
 const STATEMENTS_EACH: u64 = 2;
 
@@ -512,7 +508,7 @@ struct Done {
 struct Crew {
     most: usize,
     connections: usize,
-    /// Window's start, and totals by then.
+    /// Start of the current measurement, and the totals at that time.
     since: (Duration, Done),
     /// Blocks per second before the last connection was added.
     before: Option<f64>,
@@ -531,7 +527,7 @@ impl Crew {
         }
     }
 
-    /// `done` is the total since the start.
+    /// Chooses the number of connections. `done`: totals since the start.
     pub fn judge(&mut self, now: Duration, done: Done) -> usize {
         let (began, then) = self.since;
         let ended = done.statements - then.statements;
@@ -559,7 +555,7 @@ impl Crew {
 //
 // Splits blocks into statements of a few megabytes, highest usage count first.
 
-/// A fraction of a second on a slow disk, so Ctrl-C works promptly.
+/// Maximum blocks of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
 const JOB_BLOCKS: u64 = 512;
 const JOB_RANGES: usize = 128;
 
@@ -579,14 +575,13 @@ impl Job {
     }
 }
 
-/// Maximum passes after loading. Loading sets a usage count of 1, even for 0; each further pass adds 1. So counts below
-/// 5 are one too high until the first clock sweep.
+/// Maximum passes that raise usage counts. Loading sets a usage count of 1, even for 0; each pass adds 1. So counts
+/// below 5 are one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]
 struct JobPlan {
     pub jobs: Vec<Job>,
-    /// Blocks beyond the budget, per wanted fork.
     pub over_budget: Vec<u64>,
 }
 

@@ -27,7 +27,6 @@ pub enum Phase {
     Hydrating,
 }
 
-/// Receives progress, from several threads.
 pub trait Watcher: Send + Sync {
     fn begin(&self, _phase: Phase, _total: u64) {}
 
@@ -51,7 +50,6 @@ impl Control {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Clears an interrupt once its task has ended.
     pub fn go_on(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }
@@ -73,7 +71,7 @@ impl Control {
         }
     }
 
-    /// Stops the OS tier, not the buffers tier. The first reason wins.
+    /// Stops the load of the page cache, but not of shared_buffers. The first reason wins.
     pub fn stop_os(&self, reason: StopReason) {
         let _ = self.os_stop.set(reason);
     }

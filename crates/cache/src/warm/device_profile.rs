@@ -50,10 +50,10 @@ pub enum ProfileSource {
     Default,
 }
 
-/// A read is large enough if its fixed price is at most this share of the price of its bytes.
+/// A read is large enough if its fixed cost is at most this share of the cost of its bytes.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
-/// Maximum read size without a probe.
+/// Maximum read size for a profile that was not probed.
 const TOLD_READ_MAX: u64 = 4 << 20;
 
 /// A device with fewer reads per second has a seeking head.
@@ -79,7 +79,7 @@ impl DeviceProfile {
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
     }
 
-    /// Extra seconds per small read, issued one at a time.
+    /// Extra seconds per small read if reads are issued one at a time.
     pub fn wait_seconds(&self) -> f64 {
         (self.alone_seconds - 1.0 / self.reads_per_second).max(0.0)
     }
@@ -91,8 +91,8 @@ impl DeviceProfile {
 }
 
 impl Default for DeviceProfile {
-    /// The cheapest common cloud volume, with separate limits. On faster devices, plans read over slightly too few
-    /// gaps.
+    /// The cheapest common cloud volume, with separate limits. On faster devices, plans then merge slightly too few
+    /// reads.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,

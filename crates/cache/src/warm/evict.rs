@@ -42,8 +42,6 @@ pub struct Eviction<'a> {
 host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
-    /// Evicts, then measures the rest.
-    ///
     /// # Errors
     /// A requested tier cannot be seen or reached.
     pub async fn run(self) -> Result<EvictReceipt> {
@@ -73,7 +71,7 @@ impl Eviction<'_> {
         Ok(receipt)
     }
 
-    /// Tolerates a refusal: the server writes dirty buffers later and caches them again.
+    /// Writes dirty buffers, because the server would later cache them again. A refusal is only a remark.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {

@@ -23,8 +23,8 @@ const LEVEL_RATIO: f64 = 1.5;
 /// from the page's load, so equal blocks differ by chance. The factors differ too little to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// A block is hot with this usage count; on the kernel's active list; or in shared_buffers in most snapshots, or with
-/// eight times the usual reads.
+/// A block is hot from this usage count on, if on the kernel's active list, if in shared_buffers in most snapshots, or
+/// with eight times the usual reads.
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
@@ -82,7 +82,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
 /// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat.
 const PIECE: u64 = 1 << 25;
 
-/// Levels, coldest first. Heats are comparable within one snapshot.
+/// Groups the wanted blocks by heat, coldest first. Heats are comparable within one snapshot.
 pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
     let end = wanted.max().map_or(0, |last| u64::from(last) + 1);
     let mut levels = BTreeMap::new();
@@ -135,7 +135,7 @@ pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
     (heat / blocks.max(1) as f64) as f32
 }
 
-/// Windows grouped by heat.
+/// Windows of `WINDOW` blocks, grouped by heat.
 fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Option<f64>) -> Vec<(f64, RoaringBitmap)> {
     let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
     let mut at = wanted.min().map(u64::from);

@@ -39,7 +39,7 @@ const FAILURES_MAX: usize = 20;
 #[derive(Clone, Copy)]
 pub struct Hydration<'a> {
     pub directory: &'a DataDirectory,
-    /// Hot blocks of the same cluster.
+    /// Map of the cluster's hot blocks, which are read first.
     pub hot: Option<&'a Map>,
     pub threads: usize,
     pub max_rate: Option<Bytes>,
@@ -281,7 +281,7 @@ impl Work<'_> {
 //
 // Stores the chunks read, in a JSON file per cluster and place.
 
-/// A range takes 20 bytes: enough for millions of files.
+/// Maximum size of the progress file. A range takes 20 bytes: enough for millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
 const FORMAT: u32 = 1;
@@ -295,7 +295,7 @@ pub struct HydrationState {
     place: Place,
     /// `None` before the first update.
     updated_at: Option<Timestamp>,
-    /// A finished run is never resumed: blocks added later were touched when written.
+    /// Whether the run is finished. It is then never resumed, because blocks added later were touched when written.
     is_finished: bool,
     chunk_bytes: u64,
     /// Ranges of chunks read, by path below the data directory: first chunk, and the one after the last.
@@ -410,9 +410,7 @@ const CHUNKS_MAX: u64 = 1 << 25;
 
 #[derive(Debug)]
 pub struct Chunks {
-    /// Paths below the data directory, and lengths.
     files: Vec<(String, u64)>,
-    /// File number, and chunk within the file.
     order: Vec<(u32, u32)>,
     /// Directories that this user may not list.
     pub refused: Vec<(String, linux::Error)>,
@@ -481,7 +479,7 @@ impl Found {
         let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
         let (entries, directory) = match listed {
             Ok(listed) => listed,
-            // Dropped meanwhile.
+            // The directory was dropped meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => {
                 self.refused.push((below.to_owned(), linux::Error::file("list", &root.path().join(below), error)));
@@ -551,7 +549,7 @@ impl Heat {
         }
     }
 
-    /// Similar heats are one class, read by position.
+    /// Class of similar heat, within which chunks are read by position.
     fn class(&self, path: &str, chunk: u32) -> i32 {
         let heat = self.0.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
         if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }

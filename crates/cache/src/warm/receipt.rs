@@ -100,16 +100,16 @@ pub struct TierReceipt {
     pub seconds: f64,
 }
 
-/// How the restore shared the device, in seconds of reading.
+/// How the restore shared the device with the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TrafficReceipt {
     /// `--pace`.
     pub sharing: Sharing,
-    /// While most busy server processes waited for the disk.
+    /// Seconds of reading while most busy server processes waited for the disk.
     pub waiting_seconds: f64,
-    /// While most busy server processes ran.
+    /// Seconds of reading while most busy server processes ran.
     pub flowing_seconds: f64,
-    /// At a rate reduced in favour of the server.
+    /// Seconds of reading at a rate reduced in favour of the server.
     pub yielded_seconds: f64,
     /// The restore's final share of the bandwidth while most busy server processes ran.
     pub flowing_share: Option<f64>,
@@ -283,7 +283,8 @@ impl StopReason {
     }
 }
 
-/// The first bound suits large caches, the second a few tables in the database `postgres`.
+/// Whether hardly any blocks are missing. The first limit suits large caches, the second a few tables in the database
+/// `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -339,7 +340,6 @@ impl TierReceipt {
     }
 }
 
-/// Unmeasured values add nothing.
 fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     [one, other].into_iter().flatten().reduce(|one, other| one + other)
 }

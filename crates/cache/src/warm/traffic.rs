@@ -18,7 +18,7 @@ use postgres::background_kind;
 
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Half a second of looks is remembered.
+/// Number of samples of busy processes to keep: half a second.
 const LOOKS: usize = 20;
 
 /// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Until the hot
@@ -76,7 +76,7 @@ const FLOWS_BELOW: f64 = 0.55;
 /// Flowing traffic waits once more than this share of its busy processes does.
 const WAITS_ABOVE: f64 = 0.75;
 
-/// Mean busy processes per look below which traffic is idle.
+/// If fewer processes per sample are busy on average, traffic is idle.
 const IDLE_BELOW: f64 = 0.1;
 
 /// Maximum observed processes. Of more, every nth is observed.
@@ -87,7 +87,7 @@ const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval of listing the processes if there are many titles to read.
+/// Interval of listing the server's processes if there are many.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a restore shares the device with the server's traffic.
@@ -96,7 +96,7 @@ const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 pub enum Sharing {
     /// Full speed, regardless of traffic.
     FullSpeed,
-    /// Full speed, or slightly less if traffic then flows.
+    /// Full speed, or slightly less if most busy server processes then run instead of waiting.
     #[default]
     Fair,
     /// A small share beside traffic.
@@ -134,7 +134,7 @@ pub struct Allowed {
     pub rate: Option<Bytes>,
 }
 
-/// Times count from the first look.
+/// Samples of busy processes. Times count from the first one.
 #[derive(Debug)]
 pub struct Looks {
     ring: [Busy; LOOKS],
@@ -142,9 +142,9 @@ pub struct Looks {
     load: Load,
     experiment_at: Duration,
     is_experiment: bool,
-    /// The current experiment follows right after the hot blocks.
+    /// Whether the current experiment follows right after the hot blocks.
     is_sure: bool,
-    /// An experiment after the hot blocks is to start at once.
+    /// Whether an experiment after the hot blocks is to start at once.
     is_due: bool,
     /// Failed experiments since traffic last flowed.
     failures: u32,
@@ -223,7 +223,6 @@ impl Looks {
         (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
     }
 
-    /// The share of busy processes that wait for the disk, and whether traffic is idle.
     fn look(&mut self, busy: Busy) -> (f64, bool) {
         if self.count == 0 {
             self.ring = [Busy::default(); LOOKS];
@@ -248,7 +247,8 @@ impl Default for SharedDepth {
 }
 
 impl SharedDepth {
-    /// `share` is the share of the bandwidth that all use, `others_share` the others' share of the reads.
+    /// Adapts the number of reads. `share`: share of the bandwidth in use. `others_share`: share of the reads that
+    /// others get.
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
@@ -293,7 +293,7 @@ struct Backends {
     read_at: Option<Instant>,
     /// `None` without a postmaster.
     pids: Option<Vec<u32>>,
-    /// Number of processes per observed one.
+    /// Only each `step`th process is observed.
     step: usize,
 }
 
@@ -335,7 +335,7 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 }
 
-/// Every nth server process, and n; without `WRITERS`. Only these are looked at, so that idle connections cost little.
+/// Every nth server process, and n; without `WRITERS`. Only these are observed, so that idle connections cost little.
 fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let pids = read_listed_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     let step = pids.len().div_ceil(PROCESSES_MAX).max(1);

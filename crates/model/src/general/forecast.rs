@@ -7,7 +7,7 @@ use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::Error;
 use crate::closed_form::{WARM_SHARE, find_rise};
 
-/// A step is this share of the transactions done, but at least `FIRST_STEP`.
+/// A step of the integration is this share of the transactions done, but at least `FIRST_STEP`.
 const STEP: f64 = 0.03;
 const FIRST_STEP: f64 = 0.5;
 
@@ -80,11 +80,11 @@ struct View {
 struct ClassView {
     /// Reads per transaction that a client waits for.
     misses: f64,
-    /// Accesses (pages or ranges) that need a device read.
+    /// Accesses (to pages or ranges) that need a device read.
     reading: f64,
     /// Kernel CPU time, in units of a single-page read.
     work: f64,
-    /// Pages read and device reads, including read-ahead.
+    /// Pages read, and device reads, both including read-ahead.
     read_pages: f64,
     reads: f64,
     /// Probability that a missing page of each bin is read ahead.
@@ -105,17 +105,17 @@ struct Model<'a> {
     transactions: f64,
     /// −ln of the probability that read-ahead has not fetched a page.
     ahead: Vec<Vec<f64>>,
-    /// Pages that trigger the next read-ahead, by class and bin.
+    /// Number of pages whose request triggers the next read-ahead, by class and bin.
     marks: Vec<Vec<f64>>,
     steady_marks: Vec<Vec<f64>>,
     /// Share of each bin that the warmer has not read, now and at the start of its current step.
     unwarmed: Vec<Vec<f64>>,
     unwarmed_before: Vec<Vec<f64>>,
-    /// The warmer's current step and its reads so far.
+    /// Index of the warmer's current step, and its reads so far.
     warm_step: usize,
     warm_reads: f64,
     warmer_ended: Option<f64>,
-    /// Transactions done when the larger tier filled up.
+    /// Number of transactions when the larger tier filled up.
     full_since: Option<f64>,
 }
 
@@ -350,7 +350,7 @@ impl<'a> Model<'a> {
         self.advance_warmer(view.warmer_reads * seconds);
     }
 
-    /// Pages that the workload has read already cost the warmer nothing.
+    /// Advances the warmer. Pages that the workload has read already cost it nothing.
     fn advance_warmer(&mut self, mut reads: f64) {
         while let Some(step) = self.warmer.and_then(|warmer| warmer.steps.get(self.warm_step)).copied() {
             let bins = step.bin.map_or(0..self.bins[step.class].len(), |bin| bin..bin + 1);
@@ -381,7 +381,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Steady throughput is not enough: a rare read may still read far ahead.
+    /// Whether the forecast may end. Steady throughput is not enough: a rare read may still read far ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -495,7 +495,7 @@ pub struct Flow {
     pub warmer_reads: f64,
 }
 
-/// `warmer` always keeps its reads in flight.
+/// `warmer` always keeps its reads in flight, besides those of the clients.
 pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
     let clients = clients as usize;
     let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };
@@ -518,7 +518,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
     let total = normal(clients);
     let flowing = (normal(clients - 1) - total).exp();
-    // The device's limits are budgets: they delay no read until exhausted.
+    // The device's limits are budgets: they do not delay reads until exhausted.
     let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
     let rate = |warmer: &Warmer| {
         let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();

@@ -4,7 +4,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Limits of the simulation. Longer ranges cost as much per page.
+/// Limits of the simulation. Longer ranges are assumed to cost as much per page.
 const FILE_PAGES: usize = 1 << 15;
 const MOST_RUN_PAGES: usize = 1 << 10;
 
@@ -26,7 +26,7 @@ pub struct Taken {
     pub waits: f64,
     /// All reads, also those that no client waits for.
     pub reads: f64,
-    /// Missing pages read beyond the range.
+    /// Missing pages beyond the range that are read too.
     pub beyond: f64,
     /// Ranges that read from the device.
     pub reading: f64,
@@ -85,7 +85,7 @@ impl Taken {
     }
 }
 
-/// A step without samples repeats the previous one.
+/// Averages the costs of each step. A step without samples repeats the previous one.
 fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
     let each = |(sum, misses): &(Taken, f64)| {
@@ -101,7 +101,7 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) cached: Vec<bool>,
-    /// Pages that trigger the next read-ahead.
+    /// Pages whose request triggers the next read-ahead.
     marked: Vec<bool>,
     missing: usize,
     window: usize,
@@ -187,7 +187,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// Fetches missing pages; adjacent ones are one read.
+    /// Fetches missing pages; adjacent pages are one read.
     fn fetch(&mut self, start: usize, end: usize, mark: usize) -> (Option<usize>, u32) {
         let (mut first, mut reads, mut is_one_read) = (None, 0, false);
         for page in start..end.min(self.cached.len()) {

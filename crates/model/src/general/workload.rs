@@ -135,7 +135,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Bins weighted by a page's expected accesses per transaction.
+    /// Groups (bins) of equally popular pages of each class, weighted by a page's expected accesses per transaction.
     pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
         let of = |class: &PageClass| {
             let bins = class.popularity.bins(class.pages);
@@ -170,7 +170,6 @@ impl Server {
 
     pub fn check(&self) -> Result<(), Error> {
         let device = &self.device;
-        // Infinity means no limit.
         for (what, value) in [
             ("the number of cores", self.cores),
             ("the reads per second of the device", device.reads_per_second),
@@ -202,8 +201,8 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. Limits apply to the sum, and
-    /// the queue is fair.
+    /// Seconds to serve all reads in flight: those of the warmer, and `depth` reads of `bytes`. Limits apply to the
+    /// sum, and the queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -392,7 +391,7 @@ pub struct Device {
     pub reads_per_second: f64,
     /// Infinite without a limit.
     pub bandwidth: f64,
-    /// Depth and seconds of a read, by rising depth. Beyond the last depth, latency grows in proportion.
+    /// Reads in flight and seconds of a read, by rising depth. Beyond the last depth, latency grows in proportion.
     pub latency: Vec<(f64, f64)>,
 }
 

@@ -60,7 +60,7 @@ impl Fit {
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
     }
 
-    /// Without an interval, a factor of two counts as a contradiction.
+    /// Whether the fitted number of pages differs from `pages`. Without an interval, by a factor of two.
     pub fn contradicts(&self, pages: f64) -> bool {
         self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
@@ -102,7 +102,7 @@ fn read_points(series: &Series) -> Vec<Point> {
         let from = done;
         match bucket.rate().filter(|rate| *rate > 0.0) {
             Some(rate) => {
-                // Gaps continue at the previous rate.
+                // During gaps, the previous rate is assumed to continue.
                 done += rate * series.width_seconds;
                 last_rate = Some(rate);
                 points.push(Point { from, to: done, log_seconds: -rate.ln() });
@@ -172,7 +172,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Returns also the median absolute residual.
+/// Also returns the median absolute residual.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);

@@ -21,7 +21,7 @@ const FALL_ERRORS: f64 = 3.5;
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// Maximum error of a reported level, in logarithms.
+/// Maximum error of a level that is reported, in logarithms.
 const TOLD_LEVEL: f64 = 1.0;
 
 const MOST_TOLD_VALUES: usize = 20_000;
@@ -56,7 +56,7 @@ const SILENT_SECONDS: f64 = 5.0;
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// A tail whose median differs more from its level (in logarithms) may be part of a slow pattern.
+/// If the median of a tail differs more from its level (in logarithms), the tail may be part of a slow pattern.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -97,7 +97,7 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form does not fit the curve")
 }
 
-/// First value at `level`. Single fast values do not count.
+/// First value at which the rate and its running median both reach `level`.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     let smooth = compute_running_median(rates);
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
@@ -220,7 +220,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         Verdict::Steady => Some(tail.level),
         // Dips belong to a periodic level.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // Only if the fit bounds the time of a cached transaction.
+        // Known only if the fit bounds the time of a cached transaction.
         Verdict::NotReached => fit
             .as_ref()
             .filter(|fit| fit.hit_seconds.low.is_some())

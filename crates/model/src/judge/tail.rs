@@ -75,11 +75,11 @@ pub(super) struct Tail {
     pub rates: Vec<f64>,
     pub start: usize,
     pub level: f64,
-    /// Relative to `level`, with single dips smoothed.
+    /// Logarithms relative to `level`, with single dips smoothed.
     pub logs: Vec<f64>,
     /// Isotonic regression of `logs`.
     pub risen: Vec<f64>,
-    /// Measured by the curve's falls.
+    /// Noise, measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
     /// Trends of the tail. Errors are from the noise of falls, but that of `fall` from the noise of rises.
@@ -92,7 +92,7 @@ pub(super) struct Tail {
     pub slow_until: usize,
     pub first_share: f64,
     pub rise_since_slow: Trend,
-    /// Fastest earlier segment as a share of the final level.
+    /// Mean of the fastest earlier segment, as a share of the final level.
     pub faster_before: Option<f64>,
     /// Range of `logs` without outliers.
     pub span: [f64; 2],
@@ -181,7 +181,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// True if something else warmed the cache. With half of the transactions, the workload's own reads would cause
+    /// Whether something else warmed the cache: with half of the transactions, the workload's own reads would cause
     /// half of the rise (in logarithms).
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
@@ -252,10 +252,9 @@ const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
-/// Half as many rounds already come within 1 %.
 const ROUNDS: usize = 60;
 
-/// Maximum distance from the neighbours, in standard deviations.
+/// Outliers are moved to this distance from their neighbours, in standard deviations.
 const DRAWN_IN: f64 = 3.5;
 
 /// Minimum noise: counts of transactions are never smoother.
@@ -510,7 +509,7 @@ pub fn compute_robust_sigma(values: &[f64]) -> f64 {
     MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
 }
 
-/// -1 to 1; 0 if constant.
+/// Autocorrelation, -1 to 1; 0 if constant.
 pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -528,7 +527,6 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// Median of five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }

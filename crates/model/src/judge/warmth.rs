@@ -19,7 +19,7 @@ pub(super) enum Floor {
     Falling,
 }
 
-/// `None` if the series does not count device reads.
+/// Device reads per transaction at the end. `None` if the series does not count them.
 pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     if !series.has_reads {
         return None;
@@ -159,7 +159,8 @@ pub struct Approach {
     pub unfinished: f64,
 }
 
-/// `logs` are relative to the final level, `done` the transactions at the middle of each. P is at least `least_pages`.
+/// `logs` are relative to the final level, `done` are the transactions at the middle of each value. P is at least
+/// `least_pages`.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);

@@ -51,7 +51,7 @@ impl Cells {
         debug_assert!(dropped.as_slice().iter().all(|cell| *cell != RESIDENT), "only cut within a wanted run");
     }
 
-    /// Runs at least as hot as level `coldest`.
+    /// Runs of wanted, uncached blocks with heat level `coldest` or hotter.
     pub fn runs(&self, coldest: u8) -> impl Iterator<Item = Run> {
         let is_wanted = move |cell: &u8| *cell > coldest && *cell != RESIDENT;
         let mut before: Option<usize> = None;
@@ -66,14 +66,14 @@ impl Cells {
         })
     }
 
-    /// Levels of absent blocks, hottest first.
+    /// Heat levels of wanted, uncached blocks, hottest first.
     pub fn levels(&self) -> impl Iterator<Item = u8> + use<> {
         let mut present = [false; 256];
         self.cells.iter().for_each(|cell| present[usize::from(*cell)] = true);
         (1..RESIDENT).rev().filter(move |cell| present[usize::from(*cell)]).map(|cell| cell - 1)
     }
 
-    /// Visits the levels of wanted blocks in `[start, end)`.
+    /// Calls `count` with the heat level of each wanted, uncached block in `[start, end)`.
     pub fn count_levels(&self, start: u32, end: u32, mut count: impl FnMut(u8)) {
         for cell in &self.cells[start as usize..end as usize] {
             if *cell != COLD && *cell != RESIDENT {
@@ -86,7 +86,7 @@ impl Cells {
         self.cells[start as usize..end as usize].fill(RESIDENT);
     }
 
-    /// Start of the wanted run that ends the slice, else the slice's end.
+    /// Start of the run of wanted blocks that ends the slice; the slice's end if there is none.
     pub fn last_run_start(&self) -> u32 {
         let is_wanted = |cell: &u8| *cell != COLD && *cell != RESIDENT;
         self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u32 + 1)
@@ -106,9 +106,10 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 //
 // Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
-/// A slice has 8 MB with 256 kB reads. So a plan of terabytes stays small, and a hot part stands out.
+/// Length of a slice in largest reads: 8 MB with reads of 256 kB. So a plan of terabytes stays small, and a hot part
+/// stands out.
 const SLICE_READS: u32 = 32;
-/// A slice's blocks are counted in 16 bits.
+/// Maximum read, because a slice's blocks are counted in 16 bits.
 pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
 /// Index blocks read before hot ones: the metapage, and a small B-tree's root.
 const HEAD_BLOCKS: u64 = 4;
@@ -177,7 +178,7 @@ impl<'a> Slices<'a> {
 
 // ---- wanted ----
 
-/// Reading order. Any query needs the parts before `ByHeat`.
+/// Order in which parts of relations are read. Any query needs the parts before `ByHeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precedence {
     /// Read by every new connection.
@@ -192,9 +193,8 @@ pub enum Precedence {
 #[derive(Clone, Debug)]
 pub struct WantedFork {
     pub precedence: Precedence,
-    /// First blocks are `Precedence::IndexHead`.
+    /// Whether the fork's first blocks are `Precedence::IndexHead`.
     pub is_index: bool,
-    /// Current length.
     pub blocks: u64,
     /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes. A
     /// block's hottest level counts.
@@ -213,7 +213,7 @@ pub struct Place {
 }
 
 impl WantedFork {
-    /// Device position; the maximum if unknown.
+    /// Position on the device in bytes; the maximum if unknown.
     pub fn place_of(&self, block: u64, block_size: u32) -> u64 {
         let at = self.places.partition_point(|place| place.first_block <= block);
         let place = at.checked_sub(1).map(|at| self.places[at]);

@@ -1,4 +1,4 @@
-//! The hot part of a plan, which serves clients once it is read.
+//! The hot part of a plan: its steps with much more heat per second than the rest.
 
 use super::merge::Link;
 
@@ -8,7 +8,8 @@ const DROP_MIN: f64 = 32.0;
 /// A drop may extend over this share of the plan's seconds, because catalogs may lie between.
 const DROP_WITHIN: f64 = 0.02;
 
-/// Maximum share of heat after a drop. An index is much hotter than its table, but useless alone.
+/// Maximum share of the heat after a drop. An index is much hotter than its table, but useless alone, so the hot part
+/// must not end between the two.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
 /// Steps between two drops are also hot if they have this share of the heat: an index before them may have nearly all.
@@ -55,7 +56,7 @@ impl Hot {
         Some(Hot { least: end.least, seconds: end.seconds, left: end.seconds })
     }
 
-    /// Rest of an earlier plan's hot part. The new plan's prices may differ.
+    /// Rest of an earlier plan's hot part. The new plan's costs may differ, so somewhat colder steps count too.
     pub fn left_of<'a>(earlier_least: f64, steps: impl Iterator<Item = &'a Link>) -> Hot {
         let least = earlier_least / DROP_MIN.sqrt();
         let seconds = steps.filter(|link| link.density() >= least).map(|link| link.seconds).sum();

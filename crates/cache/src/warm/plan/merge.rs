@@ -1,5 +1,5 @@
-//! Chooses the gaps to read over in a slice. A gap costs bytes and saves a read, so the best choice is the m shortest
-//! gaps. Every m is tried.
+//! Chooses the gaps between wanted blocks of a slice that are read too, to merge reads. A gap costs bytes and saves a
+//! read, so the best choice is the m shortest gaps. Every m is tried.
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
@@ -9,14 +9,13 @@ use host::units::Bytes;
 pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
     pub geometry: Geometry,
-    /// In blocks.
+    /// Maximum read in blocks.
     pub largest_read: u32,
-    /// Gaps that the whole plan reads over; `None` if each slice chooses its own.
+    /// Gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
-    /// Device seconds while others use the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
         self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
     }
@@ -34,7 +33,7 @@ impl Prices<'_> {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// Returns the prices for this slice, and deducts the slice's gaps of length `gap` from `ties`.
+    /// Returns the costs for this slice, and deducts the slice's gaps of length `gap` from `ties`.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -51,7 +50,7 @@ pub struct Cost {
     pub blocks: u32,
 }
 
-/// Reads over gaps shorter than `gap` blocks, and over the first `ties` gaps of exactly that length.
+/// Merges reads over all gaps shorter than `gap` blocks, and over the first `ties` gaps of exactly that length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     gap: u16,
@@ -63,19 +62,19 @@ impl Merging {
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 }
 
-/// Chooses the gaps for the least device time.
+/// Chooses the gaps to read for the least device time.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
     if let Some(merging) = prices.merging {
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate does not cut joined reads to the largest read, so both extremes, no gap and all gaps, compete too.
+    // The estimate does not cut merged reads to the largest read, so both extremes, no gap and all gaps, compete too.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// Best gaps, assuming that reading over each gap saves a read.
+/// Best gaps to read, if each saves a read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -111,7 +110,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Visits stretches of runs joined by `merging`, not yet cut to the largest read.
+/// Visits the reads that result from `merging`, not yet cut to the largest read.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -144,15 +143,14 @@ const PASS_GAIN_MIN: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// Coldest level read on purpose.
+    /// Coldest heat level that is read; colder blocks only as part of gaps.
     pub coldest: u8,
     pub merging: Merging,
     pub cost: Cost,
-    /// Includes colder blocks in gaps that are read over.
+    /// Includes colder wanted blocks in gaps.
     pub wanted_blocks: u32,
-    /// Sum over `wanted_blocks`.
     pub heat: f64,
-    /// Device seconds, even if a budget then cuts the link.
+    /// Device time, even if a budget later cuts the pass.
     pub seconds: f64,
 }
 
@@ -215,18 +213,18 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 
 // ---- balance ----
 //
-// Chooses the gaps of a whole plan, on a device that overlaps the prices of reads and bytes.
+// Chooses the gaps to read for a whole plan, on a device that overlaps the costs of reads and bytes.
 //
-// Such a device takes about as long as the larger price. So a plan limited by bytes should read over fewer gaps, and
-// one limited by reads over more. Reads, cut to the largest read, are then counted exactly.
+// Such a device takes about as long as the larger cost. So a plan limited by bytes should read fewer gaps, and one
+// limited by reads more. Reads, cut to the largest read, are then counted exactly.
 
-/// Longer gaps are read over all together or not at all.
+/// Gaps longer than this are read all together or not at all.
 const GAP_MAX: usize = 1024;
 
 /// Rounds, each using the reads counted in the last one.
 const ROUNDS: usize = 3;
 
-/// Gaps of the whole plan. `None` if the prices of reads and bytes add up: each slice then chooses its own.
+/// Chooses gaps for the whole plan. `None` if the costs of reads and bytes add up: each slice then chooses its own.
 pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cells) -> Option<Merging> {
     if prices.device.overlap == 0.0 {
         return None;
@@ -239,7 +237,7 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
         joined.add(cost(cells, 0, Merging::ALL, prices.largest_read));
     });
     let mut candidates = vec![(Merging::NONE, separate), (Merging::ALL, joined)];
-    // A gap saves no read if the joined read exceeds the largest one. Each round counts these reads.
+    // Reading a gap saves nothing if the merged read exceeds the largest one. Each round counts these cases.
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
         let (merging, reads) = gaps.choose(&prices, unsaved_reads);
@@ -279,7 +277,7 @@ impl Total {
 struct Gaps {
     runs: u64,
     blocks: u64,
-    /// Gaps by length in blocks.
+    /// Number of gaps, by length in blocks.
     lengths: Vec<u64>,
 }
 
@@ -300,12 +298,12 @@ impl Gaps {
         }
     }
 
-    /// Best gaps, if all but `unsaved_reads` of them save a read each. Also returns the number of reads left.
+    /// Best gaps to read, if all but `unsaved_reads` save a read each. Also returns the number of reads left.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
-            // The time is least where the prices of reads and bytes are equal.
+            // The time is least where the costs of reads and bytes are equal.
             let blocks_of_reads = reads as f64 * prices.price_blocks() - blocks as f64;
             let even = (blocks_of_reads / (prices.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {

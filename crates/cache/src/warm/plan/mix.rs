@@ -8,7 +8,7 @@ use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use host::units::Bytes;
 
-/// Maximum `debt` either way. The kernel's limiter drops unspent budget after 0.1 s, twice this time.
+/// Maximum of `debt`, positive or negative. The kernel's limiter drops unspent budget after 0.1 s, twice this time.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
 /// Maximum lead over the other stream beside live traffic, in reads (4 s on a common volume). A stream at this lead
@@ -33,7 +33,6 @@ pub struct Mix<'a> {
 #[derive(Debug, Default)]
 struct Stream {
     next: usize,
-    /// Seconds of the plan before the current step.
     starts_at: f64,
     /// Reads, seconds and number of the current step.
     reads: VecDeque<Read>,
@@ -42,7 +41,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Finds the next step. True if any reads remain.
+    /// Finds the next step of short or long reads. True if any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);
@@ -74,12 +73,13 @@ impl<'a> Mix<'a> {
         }
     }
 
-    /// True once reads of all hot blocks began.
+    /// True once the reads of all hot blocks have started.
     pub fn is_at_cold_rest(&self) -> bool {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
 
-    /// Next read, and its step's number, from 1. `read_worth` multiplies a read's price if others compete for reads.
+    /// Next read, and its step's number, from 1. `read_worth`: factor on the cost of a read if others compete for
+    /// reads.
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
         let ahead = self.short.starts_at - self.long.starts_at;
@@ -141,7 +141,6 @@ impl Plan {
         of_reads > of_bytes
     }
 
-    /// Seconds of reads alone, and of blocks alone.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))

@@ -62,14 +62,14 @@ impl Forecast {
 /// While others use the device, reading hot blocks first may add this share of device time.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
-/// Factor on a read's price while others use the device: eight clients with cold rows take two of three reads, so
+/// Factor on the cost of a read while others use the device: eight clients with cold rows take two of three reads, so
 /// fewer, larger reads load hot blocks sooner.
 const SHARED_READ_WORTH: f64 = 3.0;
 
 /// Users of the device while a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
-    /// Nobody else uses the device: prices overlap, and hot blocks may be read with the rest.
+    /// Nobody else uses the device: the costs of reads and bytes overlap, and hot blocks may be read with the rest.
     Alone,
     /// Others use the device time that the plan saves, and clients wait for the hottest blocks.
     Shared,
@@ -89,7 +89,7 @@ pub struct Plan {
     device: DeviceProfile,
     pub(crate) situation: Situation,
     slices: Vec<Slice>,
-    /// By position. The steps of a slice are adjacent, in the order of execution.
+    /// Sorted by position. The steps of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
     /// Indexes of `steps` in plan order.
     order: Vec<u32>,
@@ -99,7 +99,6 @@ pub struct Plan {
     pub(crate) fork_forecasts: Vec<Forecast>,
 }
 
-/// Buffers for the reads of successive steps.
 #[derive(Debug, Default)]
 pub struct Scratch {
     cells: Cells,
@@ -152,7 +151,7 @@ impl Plan {
         plan
     }
 
-    /// Plans the rest, once `brought` is loaded.
+    /// Plans the blocks that remain after `brought` was loaded.
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
@@ -160,7 +159,7 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Hot part of this plan, or the rest of an earlier plan's.
+    /// Hot part of this plan, or the rest of that of an earlier plan.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
@@ -264,8 +263,8 @@ impl Plan {
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        // On a device that seeks, a small file takes as long as megabytes, so precedence is ignored. Without others,
-        // one sweep suffices.
+        // On a device that seeks, a small file takes as long as megabytes, so precedence is ignored. If nobody else
+        // uses the device, one sweep suffices.
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
@@ -283,7 +282,7 @@ impl Plan {
         self.order = order;
     }
 
-    /// The last step may lose some reads.
+    /// Omits steps beyond the budget. The last one may lose some reads.
     fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
         let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
         let mut fits = |index: &u32| {

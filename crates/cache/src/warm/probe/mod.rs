@@ -96,7 +96,7 @@ impl Probe<'_> {
 }
 
 impl Running<'_> {
-    /// Increases the reads in flight until more gain nothing.
+    /// Measures with more and more reads in flight, until more gain nothing.
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
@@ -128,7 +128,6 @@ impl Running<'_> {
         self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
     }
 
-    /// `None` if interrupted.
     fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
@@ -152,7 +151,7 @@ impl Running<'_> {
         let done = on_threads(phase.depth as usize, |_| work.read_on());
         let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
         let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Fails only if nothing was read: a relation may be dropped meanwhile.
+        // A failure counts only if nothing was read: a relation may be dropped meanwhile.
         if let Some(error) = failure.filter(|_| completions.is_empty()) {
             return Err(error.into());
         }
@@ -238,7 +237,7 @@ impl Places {
 
 struct Deck {
     open: Vec<DirectFile>,
-    /// Places one chunk apart.
+    /// Positions at a distance of one chunk.
     sequential: Arc<Places>,
     /// In random order: chunks for small reads, then an equal share for each larger size.
     chunks: Vec<Place>,
@@ -258,7 +257,7 @@ impl Deck {
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
-    /// Continues where the last call stopped.
+    /// Positions of random reads of `size` bytes, after those of the last call.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
         if let Some(places) = self.random.get(&size) {
             return Arc::clone(places);
@@ -268,7 +267,7 @@ impl Deck {
         places
     }
 
-    /// `nth` 0 is the share of small reads.
+    /// Chunks for reads of `size` bytes; `nth` 0 is the share of small reads.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
@@ -299,13 +298,14 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 
 // ---- phase ----
 
-/// The first `DISCARDED` of a phase does not count, but at most this share. The kernel's limiter (blk-throttle) uses
-/// slices of 100 ms and allows the reads of more than two at first. Two reads always count, because a small budget
-/// allows only four of the largest.
+/// The first `DISCARDED` of a phase does not count, but at most the share `DISCARDED_RATIO`. The kernel's limiter
+/// (blk-throttle) uses slices of 100 ms and allows the reads of more than two at first. Two reads always count, because
+/// a small budget allows only four of the largest.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
-/// An interval is a pause between bursts above this multiple of the median interval, and this many seconds.
+/// An interval counts as a pause between bursts if it is longer than `PAUSE_RATIO` times the median interval, and
+/// longer than `PAUSE_MIN` seconds.
 const PAUSE_RATIO: f64 = 10.0;
 const PAUSE_MIN: f64 = 0.01;
 
@@ -370,7 +370,6 @@ impl Work<'_> {
         self.control.is_interrupted() || self.started.elapsed() >= self.time
     }
 
-    /// False if the budget is exhausted.
     fn reserve(&self) -> bool {
         let reserved_before = self.reserved_bytes.fetch_add(self.phase.read_bytes, Ordering::Relaxed);
         reserved_before + self.phase.read_bytes <= self.budget
@@ -394,7 +393,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. With bursts, only whole bursts count, from start to start.
+/// Reads per second. If reads come in bursts, only whole bursts count, from start to start.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -475,7 +474,7 @@ pub struct Fit {
 
 // ---- fit ----
 
-/// Rates above this share of the best count as equal, because measurements vary as much.
+/// Rates above this share of the best one count as equal, because measurements vary as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// Minimum gain that justifies a greater depth.
 const GAIN_MIN: f64 = 1.05;
@@ -489,7 +488,7 @@ struct Small {
     pub alone_seconds: f64,
 }
 
-/// The last two depths gained nothing.
+/// Whether the last two depths gained nothing.
 fn is_flat(points: &[DepthPoint]) -> bool {
     let [.., before, _, _] = points else { return false };
     points[points.len() - 2..].iter().all(|later| later.reads_per_second < before.reads_per_second * GAIN_MIN)
@@ -544,8 +543,7 @@ fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Fits `a + b × bytes` by least squares of the relative errors. Unless both are positive, returns the profile's
-/// prices.
+/// Fits `a + b × bytes` by least squares of the relative errors. Unless both are positive, returns the profile's costs.
 fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
     // With a point's time t, minimizes Σ (a u + b v − 1)² for u = 1 ÷ t and v = bytes ÷ t.
     let (mut uu, mut uv, mut vv, mut u_sum, mut v_sum) = (0.0, 0.0, 0.0, 0.0, 0.0);

@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 /// A rate above this multiple of the limit was measured before the limit took effect.
 const UNFELT_RATIO: f64 = 1.15;
 
-/// Accepted ranges: a file is untrusted text.
+/// Accepted values: a file is untrusted text.
 const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 
@@ -51,8 +51,8 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// If the probe's budget ended before the cgroup's limit took effect (after tenths of a second), the profile gets
-    /// that limit.
+    /// If the probe ended before the cgroup's limit took effect (after tenths of a second), the profile gets that
+    /// limit.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,

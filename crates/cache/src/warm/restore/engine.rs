@@ -35,7 +35,7 @@ const PLANNING_RATIO: u32 = 10;
 pub struct Engine<'a> {
     pub plan: &'a Plan,
     pub planning: Duration,
-    /// In plan order.
+    /// Forks in the order of the plan.
     pub forks: &'a [Planned],
     pub files: Files<'a>,
     pub threads: usize,
@@ -50,20 +50,19 @@ pub struct Outcome {
     pub reads: u64,
     /// Bytes not cached when read, per fork in plan order.
     pub fork_bytes: Vec<Bytes>,
-    /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
     pub failures: BTreeMap<usize, Refusal>,
     /// Blocks per fork that these reads loaded, without those cached before or read by the server first.
     pub brought: Vec<RoaringBitmap>,
-    /// The rest needs a new plan.
+    /// Whether the rest needs a new plan, because others began or ceased to use the device.
     pub is_outdated: bool,
 }
 
 struct Queue<'a> {
     mix: Mix<'a>,
-    /// Reads to repeat.
+    /// Reads to repeat, because their pages were evicted.
     again: VecDeque<Read>,
-    /// Unread rests of stretches that are read in order, and their slices.
+    /// Unread rests of long reads that are read in order, with their slices.
     left: VecDeque<(Option<usize>, Read)>,
     begun: usize,
     looked_at: Instant,
@@ -74,7 +73,6 @@ struct Place {
     segment: u32,
     /// First block of the segment.
     first: u64,
-    /// Within the segment.
     range: BlockRange,
     pages: PageRange,
 }
@@ -163,7 +161,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // The other threads need not wait for a turn any more.
+                // Tells the other threads not to wait any more.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -184,7 +182,6 @@ impl Work<'_> {
         }
     }
 
-    /// Counts a read, unless it is a repetition.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.host.watcher.advance(self.bytes(read.range));
@@ -228,7 +225,7 @@ impl Work<'_> {
             self.engine.governor.note_cold_rest();
         }
         drop(queue);
-        // The queue is unlocked, so other threads read on meanwhile.
+        // The queue is unlocked, so other threads continue to read meanwhile.
         if begins {
             self.look_back(slice);
         }
@@ -248,7 +245,7 @@ impl Work<'_> {
 
     /// Queues evicted reads of earlier slices again. At intervals, checks memory and a sample of all reads.
     fn look_back(&self, slice: usize) {
-        // Unknown residency counts as cached.
+        // If residency is unknown, pages count as cached.
         let look = |read| self.count_left(read).unwrap_or_default();
         let settled = self.staying.take_settled(slice);
         let again: Vec<Read> = settled.into_iter().filter(|read| look(*read).gone > 0).collect();
@@ -266,7 +263,7 @@ impl Work<'_> {
         }
     }
 
-    /// Evicts the unrequested blocks of gaps first. Stops only if that does not suffice.
+    /// Makes room by evicting the unrequested blocks of gaps. Stops only if that does not suffice.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -305,7 +302,7 @@ impl Work<'_> {
         if left.gone == 0 {
             return Ok(left);
         }
-        // The file may have been dropped or truncated.
+        // `None`: the file was dropped or truncated.
         let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
         let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
         count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
@@ -319,7 +316,7 @@ impl Work<'_> {
         Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
     }
 
-    /// Returns the bytes that were not cached.
+    /// Performs a read. Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
@@ -400,8 +397,8 @@ impl Work<'_> {
 
 // ---- let go ----
 
-/// Evicts blocks of `brought` that are not `wanted`, also from `brought`. If `may_be_used`, keeps pages used since
-/// their load, or all if use is invisible.
+/// Evicts blocks of `brought` that are not `wanted`, and removes them from `brought`. If `may_be_used`, keeps pages
+/// used since their load, or all if use is invisible.
 pub fn let_go(
     files: Files<'_>,
     (forks, wanted): (&[Planned], &[WantedFork]),
@@ -470,7 +467,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub pages: u64,
-    /// No longer cached.
+    /// Number of pages that are no longer cached.
     pub gone: u64,
 }
 
@@ -494,7 +491,7 @@ impl Staying {
         *lock(&self.sample) = Sample::default();
     }
 
-    /// Reads to check now that slice `step` begins, each once.
+    /// Reads to check, each once, now that slice `step` begins.
     pub fn take_settled(&self, step: usize) -> Vec<Read> {
         let mut fresh = lock(&self.fresh);
         let settled = fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();

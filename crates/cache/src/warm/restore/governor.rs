@@ -25,17 +25,18 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// While others use the device, a bandwidth measurement counts only below this share of its reads per second.
+/// While others use the device, a bandwidth measurement counts only if it used less than this share of the reads per
+/// second.
 const READS_USED_MAX: f64 = 0.5;
 
-/// When less reading time is left, a restore beside waiting traffic uses all threads.
+/// If less reading time than this is left, a restore beside waiting traffic uses all threads.
 const LAST_STRETCH: Duration = Duration::from_millis(1500);
 
 /// Below this share of the bandwidth, reads per second are the bottleneck, not bytes.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Limits `read_worth`: a read's price is at most this share of a largest read's transfer time. The rest is for small
-/// reads.
+/// Limits `read_worth`: the cost of a read is at most this share of a largest read's transfer time. The rest is for
+/// small reads.
 const LARGEST_READ_COST_MAX: f64 = 0.85;
 const READ_WORTH_STEP: f64 = 1.25;
 
@@ -45,8 +46,8 @@ const SHORT_OF_BYTES_RATIO: f64 = 0.92;
 /// A gentle restore assumes traffic for this long: the server may just have started.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Sum of busy processes over successive looks that counts as traffic. An idle look subtracts 1. One process reaches it
-/// in 0.2 s; this restore's own backend is busy for less.
+/// Traffic is assumed once the busy processes of successive samples add up to this number. An idle sample subtracts 1.
+/// One busy process reaches it in 0.2 s; this restore's own backend is busy for less.
 const BUSY_MIN: u32 = 8;
 
 const LOOK: Duration = Duration::from_millis(10);
@@ -58,30 +59,30 @@ pub struct Governor {
     threads: usize,
     pub pace: Pace,
     device: DeviceProfile,
-    /// The device's profile was configured or probed.
+    /// Whether the device's profile was configured or probed.
     is_told: bool,
-    /// The user set a rate.
+    /// Whether the user set a rate.
     is_limited: bool,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Threads that may read.
+    /// Number of threads that may read.
     depth: usize,
     given: Given,
     /// Bytes of the plan not yet started.
     left_bytes: u64,
-    /// Bytes per read above which bytes are the bottleneck, not reads.
+    /// If reads have more bytes than this, bytes are the bottleneck, not reads.
     needed_per_read: Bytes,
-    /// Multiplier of a read's price.
+    /// Factor on the cost of a read.
     read_worth: f64,
-    /// Reads of all hot blocks have started.
+    /// Whether the reads of all hot blocks have started.
     is_cold_rest: bool,
     is_alone: bool,
     had_traffic: bool,
     has_no_server: bool,
-    /// The server's processes were visible at least once.
+    /// Whether the server's processes were ever visible.
     is_seen: bool,
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
@@ -123,7 +124,7 @@ impl Governor {
         governor
     }
 
-    /// Blocks until the `thread`th thread may read, or `goes_on` is false.
+    /// Waits until the `thread`th thread may read, or `goes_on` is false.
     pub fn enter(&self, thread: usize, goes_on: impl Fn() -> bool) {
         while thread >= self.lock().depth && goes_on() {
             thread::sleep(LOOK);
@@ -224,7 +225,7 @@ impl Governor {
     }
 
     fn count_others(&self, traffic: &dyn Traffic) {
-        // Looks without the lock: reading /proc is slow, and the reading threads need the lock.
+        // Queries without the lock: reading /proc is slow, and the reading threads need the lock.
         let mut others = std::mem::take(&mut self.lock().others);
         let more = others.look(traffic, Instant::now());
         let mut seen = self.lock();
@@ -236,7 +237,7 @@ impl Governor {
         self.lock().has_no_server = true;
     }
 
-    /// False if the server is in another pid namespace.
+    /// Whether the server's processes were ever visible; not if it is in another pid namespace.
     pub fn has_seen_server(&self) -> bool {
         self.lock().is_seen
     }
@@ -279,7 +280,7 @@ impl Governor {
         }
     }
 
-    /// In a gentle restore, idle counts as waiting until the server is visible and `GENTLE_PATIENCE` is over.
+    /// In a gentle restore, treats idle traffic as waiting until the server is visible and `GENTLE_PATIENCE` is over.
     fn distrust(&self, load: Load, now: Duration) -> Load {
         let seen = self.lock();
         let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
@@ -287,7 +288,7 @@ impl Governor {
         if distrusts { Load::Waiting } else { load }
     }
 
-    /// Counts flowing traffic that takes most reads as waiting: an early finish helps it more.
+    /// Treats flowing traffic that takes most reads as waiting, because an early finish helps it more.
     fn reconsider(&self, load: Load) -> Load {
         let reads = self.expected_reads();
         let is_short = self.sharing == Sharing::Fair && self.lock().others.are_short(reads);
@@ -339,7 +340,7 @@ impl Governor {
         Rate { bytes, reads: Some(self.expected_reads() * share) }
     }
 
-    /// Measures in windows at full speed. Takes and returns the current window.
+    /// Measures the bandwidth at full speed. Takes and returns the current measurement.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
         if allowed.rate.is_some() {
             return None;
@@ -374,7 +375,8 @@ impl Governor {
             || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
-    /// Adapts the price of a read and the reads in flight. Takes and returns the stretch's start and totals.
+    /// Adapts the cost of a read and the reads in flight. Takes and returns the start of a time span, and the totals at
+    /// that time.
     fn judge_shortage(
         &self,
         stretch: Option<(Instant, Given)>,
@@ -411,7 +413,7 @@ impl Governor {
         next
     }
 
-    /// New `read_worth` after a stretch that used `share` of the bandwidth.
+    /// New `read_worth` after a time span in which reads used `share` of the bandwidth.
     fn worth_after(&self, share: f64) -> f64 {
         match (self.situation(), self.read_worth()) {
             (Situation::Alone, _) => 1.0,
@@ -474,7 +476,7 @@ pub struct Climb {
     share: f64,
     tried: Option<f64>,
     is_down: bool,
-    /// Start of the stretch, and the server's CPU time by then.
+    /// Start of the current time span, and the server's CPU time by then.
     stretch: Option<(Duration, Duration)>,
     /// Mean busy CPUs at the chosen share, and at the largest.
     work: f64,
@@ -497,12 +499,11 @@ impl Climb {
         (self.share, if self.work_at_most > 0.0 { self.work / self.work_at_most } else { 1.0 })
     }
 
-    /// Cancels the trial.
     pub fn pause(&mut self) {
         (self.tried, self.stretch) = (None, None);
     }
 
-    /// `work` is the server's CPU time so far.
+    /// Adds a measurement. `work`: the server's CPU time so far.
     pub fn add(&mut self, now: Duration, work: Duration) {
         let Some((began, before)) = self.stretch else {
             self.stretch = Some((now, work));

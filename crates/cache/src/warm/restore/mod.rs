@@ -1,5 +1,5 @@
-//! Restores the cache contents of a snapshot. The OS tier starts before a cold server answers. A second pass finds
-//! moved relations by name, and shared_buffers are filled from the warm page cache.
+//! Restores the cache contents of a snapshot. The page cache is filled even before a cold server answers. A second pass
+//! finds moved relations by name, and shared_buffers are filled from the warm page cache.
 
 mod engine;
 #[cfg(fuzzing)]
@@ -55,7 +55,7 @@ pub struct Place {
 pub struct Restore {
     request: Request,
     options: RestoreOptions,
-    /// Location, or why the data directory is unusable.
+    /// Location of the data directory, or why it is unusable.
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
@@ -77,7 +77,7 @@ impl Restore {
         Restore { request, options, place, host, governor, answered: Notify::new() }
     }
 
-    /// The OS tier waits for `server` only with `awaits_server`.
+    /// With `awaits_server`, the load of the page cache waits for `server`.
     ///
     /// # Errors
     /// Only the error of `server`; other failures are in the receipt.
@@ -116,7 +116,7 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// Waits for the server, then reads catalogs. Also returns entries missing or empty at the snapshot's path.
+    /// Waits for the server, then reads catalogs. Also returns the files that the first pass found missing or empty.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
@@ -139,7 +139,7 @@ impl Restore {
             self.governor.note_no_server();
         }
         self.answered.notify_one();
-        // Without a first pass, the sender is dropped.
+        // Without a first pass, nothing is received.
         let unresolved = told.await.unwrap_or_default();
         let databases = self.databases_to_ask(&unresolved);
         let catalog = match &server {
@@ -278,7 +278,7 @@ impl Restore {
     }
 }
 
-/// Sends missing and empty files to `tell` and reads the rest.
+/// First pass: sends missing and empty files to `tell`, and reads the rest.
 async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
     if !this.request.tiers.os {
         return Pass::default();
@@ -302,7 +302,7 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
         false => entries.into_iter().map(|entry| (entry, State::Missing)).collect(),
     });
     let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
-    // The receiver is gone if `server` failed.
+    // Nobody receives this if `server` failed.
     let _ = tell.send(unresolved);
     let budget = this.os_budget();
     on_a_thread(this, &place, move |tier| tier.load(there, budget)).await
@@ -417,7 +417,7 @@ const IDLE_AGE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRoom {
-    /// Process whose cgroup is charged.
+    /// Process whose cgroup is charged for cached pages.
     pid: u32,
     pages_out_idle: bool,
 }
@@ -444,7 +444,6 @@ pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom
     (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
 }
 
-/// This process in the server's memory cgroup.
 #[derive(Debug)]
 pub struct Lent {
     pub room: SystemRoom,

@@ -12,13 +12,13 @@ use ::host::linux::threads::lock;
 use ::host::units::{Fork, PageRange};
 use postgres::RelationPath;
 
-/// Maximum kept files: more than reading threads, fewer than the usual limit of 1024.
+/// Maximum open files: more than reading threads, fewer than the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
 
-/// Divisor of the limit on open files: connections, directories and reads in order need some too.
+/// Part of the limit on open files that is used: connections, directories and reads in order need some too.
 const OPEN_FILES_PART: u64 = 4;
 
-/// Retries at the limit: other threads close files meanwhile.
+/// Retries if the limit on open files is reached: other threads close files meanwhile.
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
@@ -26,11 +26,11 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
-    /// In order of use.
+    /// Least recently used first.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 
-/// Fork in the plan, and segment.
+/// Index of the fork in the plan, and number of the segment.
 type SegmentKey = (usize, u32);
 
 impl<'a> OpenFiles<'a> {
@@ -57,7 +57,7 @@ impl<'a> OpenFiles<'a> {
         Ok(Some(file))
     }
 
-    /// At the limit, closes kept files, then waits for other threads.
+    /// If the limit on open files is reached, closes kept files, then waits for other threads.
     fn open(&self, key: SegmentKey, path: &RelationPath, fork: Fork) -> linux::Result<Option<Box<dyn CachedFile>>> {
         for _ in 0..OPEN_TRIES {
             match self.files.open(path, fork, key.1) {
@@ -84,13 +84,13 @@ fn most_of(limit: u64) -> usize {
 // server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, pgthaw
 // drops just enough of these pages before a read.
 
-/// Number of reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
+/// Number of earlier reads whose surplus or deficit of pages counts: a common limit has 300 reads per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]
 pub struct Splits {
     gap_pages: u64,
-    /// Surplus pages of earlier reads.
+    /// Pages by which earlier reads exceeded the needed number.
     credit: Mutex<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The OS tier: measures, plans, reads, measures again, and rereads lost blocks once.
+//! Fills the page cache: measures, plans, reads, measures again, and rereads lost blocks once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
 
-/// Share of the room to fill: the server needs memory as well.
+/// Share of the available memory to fill: the server needs memory as well.
 const ROOM_RATIO: f64 = 0.95;
 
 pub type Measured = (Entry, State);
@@ -43,7 +43,7 @@ pub struct OsTier<'a> {
     pub options: &'a RestoreOptions,
     pub governor: &'a Governor,
     pub host: &'a Host,
-    /// Memory for the buffers tier, not in use yet.
+    /// Memory reserved for shared_buffers, not in use yet.
     pub reserved: Bytes,
 }
 
@@ -80,7 +80,7 @@ impl OsTier<'_> {
                     planned.push(one);
                     forks.push(fork);
                 }
-                // The catalog just listed the file, so the relation was dropped.
+                // The file was in the catalog, so the relation was dropped meanwhile.
                 State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
                 State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
@@ -185,8 +185,8 @@ impl OsTier<'_> {
         self.read_forks(&forks, &|| None)
     }
 
-    /// `stop` returns why remaining forks are skipped. Works in parallel: on a cold disk each fork costs a metadata
-    /// read.
+    /// `stop` returns why the remaining forks are skipped. Works in parallel, because on a cold disk each fork costs a
+    /// metadata read.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
         let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
@@ -196,7 +196,7 @@ impl OsTier<'_> {
             self.host.watcher.advance(1);
             state
         });
-        // Retries one by one: the other threads have closed their files.
+        // Retries one by one, now that other threads have closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
             if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);

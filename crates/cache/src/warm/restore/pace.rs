@@ -15,9 +15,8 @@ const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub struct Pace {
-    /// The user's limit.
     max_rate: Option<Bytes>,
-    /// Times when all granted reads end, at the current rate.
+    /// Times at which all permitted reads end, at the current rate.
     turns: Mutex<Turns>,
     in_flight: AtomicU64,
 }
@@ -34,7 +33,7 @@ struct Turns {
     /// Requested rate, and that rate within the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// Times at which granted bytes, and granted reads, end.
+    /// Times at which permitted bytes, and permitted reads, end.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -57,8 +56,8 @@ impl Pace {
         done
     }
 
-    /// `None` applies only the user's limit. Rescales unused grants. The first rate after none also counts reads in
-    /// flight: otherwise a saturated device stays saturated.
+    /// Sets the rate; `None` applies only the user's limit. The unused part of earlier permissions is rescaled. The
+    /// first rate after none also counts reads in flight, because a saturated device would otherwise stay saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -81,7 +80,7 @@ impl Pace {
         lock(&self.turns).rate.is_some()
     }
 
-    /// Returns early if the OS tier stops.
+    /// Waits until `bytes` may be read, or the load of the page cache stops.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         let Some(turn) = self.take_turn(bytes) else { return };
         while control.os_stopped_by().is_none() {
@@ -92,7 +91,7 @@ impl Pace {
         }
     }
 
-    /// Returns false if the user interrupted the wait.
+    /// Waits until `bytes` may be read; false if the user interrupted it.
     pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
         if let Some(turn) = self.take_turn(bytes) {
             return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();
@@ -128,7 +127,7 @@ impl Turns {
 //
 // The profile's bandwidth, until full-speed reads show another.
 
-/// A stretch of time below this share of the bandwidth read small files, and does not count.
+/// A time span with less than this share of the bandwidth does not count, because its reads were of small files.
 const SHARE_MIN: f64 = 0.25;
 
 /// A device counts as faster only above this ratio: a limiter allows bursts after a lull.
@@ -140,11 +139,11 @@ pub struct Bandwidth {
     pub bytes: Bytes,
     /// `bytes` was configured, probed or measured, so traffic does not lower it.
     is_measured: bool,
-    /// Rate of the previous stretch.
+    /// Rate of the previous time span.
     before: Option<Bytes>,
-    /// Rate of the previous stretch, if its reads were large and undisturbed.
+    /// Rate of the previous time span, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Rate of the previous stretch, if its reads were large, at the maximum depth, and beside others'.
+    /// Rate of the previous time span, if its reads were large, at the maximum depth, and beside those of others.
     pushed: Option<Bytes>,
 }
 
@@ -176,9 +175,9 @@ impl Bandwidth {
         }
     }
 
-    /// The first undisturbed stretch of large reads replaces the profile. The faster of two stretches beside others at
-    /// the maximum depth may only lower it. A known value changes only after two stretches in a row, both undisturbed
-    /// or both much faster: one may be a limiter's burst after a lull.
+    /// The first undisturbed measurement of large reads replaces the profile. The faster of two measurements beside
+    /// others at the maximum depth may only lower it. A known value changes only after two measurements in a row, both
+    /// undisturbed or both much faster: one may be a limiter's burst after a lull.
     pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
         let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
         let now = |like| (is_measurement && beside == like).then_some(achieved);
@@ -216,7 +215,7 @@ const SHORT_ABOVE: f64 = 0.5;
 #[derive(Debug, Default)]
 pub struct Others {
     before: Option<(Instant, Bytes)>,
-    /// Recent bytes per second.
+    /// Bytes per second in the last interval.
     rate: Option<f64>,
 }
 
@@ -245,7 +244,8 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Bytes per read above which the restore's bytes are used up before its reads. `all` includes the others' rate.
+    /// If reads have more bytes than this, the restore's bytes are used up before its reads. `all` includes the others'
+    /// rate.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
@@ -315,7 +315,7 @@ fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_secon
 
 // ---- given ----
 
-/// Totals delivered by the device.
+/// Totals that the device delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given {
     /// Bytes and reads of this restore.

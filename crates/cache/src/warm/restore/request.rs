@@ -1,4 +1,4 @@
-//! The part of a snapshot to restore, as entries for the OS tier.
+//! The part of a snapshot to restore, as requests for each fork.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_ident
 use ::host::units::{Bytes, Fork};
 use postgres::{Database, Relation, RelationKind, RelationPath, Result, Server, read_databases, read_relations};
 
-/// Minimum omission worth a remark.
+/// Smaller omissions are not reported.
 const REMARKED_MIN: Bytes = Bytes(1 << 20);
 
 #[derive(Clone, Copy, Debug)]
@@ -22,24 +22,23 @@ pub struct RestoreOptions {
     pub device: PlannedDevice,
     /// A rotational device, read in physical order.
     pub seeks: bool,
-    /// Reading threads when alone on the device.
+    /// Number of reading threads if nobody else uses the device.
     pub threads: usize,
     pub sharing: Sharing,
     /// Maximum connections that load shared_buffers.
     pub connections: usize,
-    /// Bytes both tiers may load together.
     pub budget: Option<Bytes>,
-    /// Budget of the buffers tier; `None` fills the free buffers.
+    /// Bytes to load into shared_buffers; `None` fills the free buffers.
     pub buffers_budget: Option<Bytes>,
     /// Bytes per second from the device.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
-    /// Drop pages that end up in shared_buffers.
+    /// Whether to evict pages that are in shared_buffers afterwards.
     pub no_double: bool,
     pub is_dry_run: bool,
-    /// The snapshot is of this cluster, so its paths are valid.
+    /// Whether the snapshot is of this cluster, so that its paths are valid.
     pub same_cluster: bool,
-    /// Waits for the server's answer, because the server may bypass the page cache.
+    /// Whether to wait for the server's answer, because it may bypass the page cache.
     pub awaits_server: bool,
 }
 
@@ -143,7 +142,7 @@ impl Request {
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
-            // The same file, but without blocks.
+            // The file is the same, but has no blocks.
             FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
@@ -187,7 +186,7 @@ pub struct Entry {
     pub precedence: Precedence,
     pub is_index: bool,
     pub asks: Asks,
-    /// Requested blocks that pages read once must not evict.
+    /// Requested blocks that must not be evicted by pages read only once.
     pub hot: RoaringBitmap,
     pub snapshot_blocks: u64,
 }
@@ -216,9 +215,8 @@ pub struct Planned {
     pub wanted_blocks: u64,
     pub resident_before: u64,
     found: FoundAs,
-    /// Requested, but past the current end.
     truncated_blocks: u64,
-    /// Requested, but left out after a rewrite.
+    /// Requested blocks that were left out after a rewrite.
     left_out_blocks: u64,
     grown_blocks: u64,
 }
@@ -233,12 +231,12 @@ pub struct Row {
     pub resident_after: Option<u64>,
     pub read_bytes: Bytes,
     pub grown_blocks: u64,
-    /// Missing blocks with reason and error text.
+    /// Reason, number of missing blocks, and error text.
     pub skips: Vec<(SkipReason, u64, Option<String>)>,
 }
 
 impl Asks {
-    /// End of the blocks that may be requested.
+    /// End of the block numbers that may be requested.
     pub fn end(&self) -> u64 {
         match self {
             Asks::Levels(levels) => end_of(levels),
@@ -255,7 +253,7 @@ impl Asks {
     }
 }
 
-/// One past the last block.
+/// One past the last block number.
 pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
     levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
 }
@@ -265,7 +263,7 @@ pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap)
 }
 
 impl Entry {
-    /// Row data and plan input, for existing blocks.
+    /// Computes the receipt's data and the plan's input from the existing blocks.
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let Found { blocks, resident } = found;
         let asked_blocks = self.asks.blocks();
@@ -300,7 +298,7 @@ impl Entry {
         (planned, wanted)
     }
 
-    /// Row of a fork not examined or not requested.
+    /// Receipt of a fork not examined or not requested.
     pub fn absent_row(&self, why: &Refusal) -> Row {
         let found = match why.reason {
             SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,

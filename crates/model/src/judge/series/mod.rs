@@ -57,7 +57,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Scale 1 is pgbench's default for scripts; a larger one was set by the user.
+    /// A scale of 1 is pgbench's default for scripts; a larger one was set by the user.
     pub fn of(report: &PgbenchReport) -> Facts {
         let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
@@ -135,7 +135,7 @@ pub fn tell_rate(rate: f64) -> String {
 //
 // Pairs of buckets are merged to bound memory.
 
-/// Enough for one-second buckets of an hour.
+/// Maximum number of buckets: enough for an hour of one-second buckets.
 const MOST_BUCKETS: usize = 4096;
 
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl Collector {
             return;
         }
         self.make_room(time);
-        // The end of the last bucket belongs to it.
+        // The end of the last bucket counts as part of it.
         let place = ((time / self.width_seconds) as usize).min(self.buckets.len().saturating_sub(1));
         if let Some(bucket) = self.buckets.get_mut(place) {
             bucket.transactions += 1.0;

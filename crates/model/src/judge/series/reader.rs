@@ -16,7 +16,7 @@ const LATEST_EPOCH: f64 = 1e11;
 
 const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 
-/// Samples that show the run's start and interval.
+/// Number of samples that show the run's start and interval.
 const FIRST_SAMPLES: usize = 3;
 
 /// Reads a file, or a run's logs in turn.
@@ -37,7 +37,7 @@ pub struct Reader {
     clients: u32,
     begins: Option<String>,
     collector: Option<Collector>,
-    /// Sum and count of throughput × latency.
+    /// Sum and number of the products of throughput and latency.
     in_flight: f64,
     latencies: u64,
     figures: u64,
@@ -203,7 +203,7 @@ impl Reader {
         let found = Beginning::of(first.iter().map(|one| (one.end, one.rate))).unwrap_or_default();
         let (mut origin, start, width) = match is_progress {
             true => (found.start_seconds, found.start_seconds, found.width_seconds),
-            // A time column may start anywhere.
+            // The times in a CSV file may start anywhere.
             false => {
                 let width = first[1].end - first[0].end;
                 (first[0].end - width, first[0].end - width, width)
@@ -339,7 +339,7 @@ const COUNTS: [&str; 2] = ["transactions", "count"];
 const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foreground_reads"];
 
 impl Columns {
-    /// Uses a header, or the first two columns if numeric.
+    /// Finds the columns by a header, or takes the first two if numeric.
     fn detect(line: &str) -> Option<Columns> {
         let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
         let cells: Vec<String> = line.split(separator).map(normalise).collect();

@@ -16,7 +16,7 @@ struct Stretch<'a> {
     slice: Option<usize>,
     first: u64,
     file: &'a dyn CachedFile,
-    /// Pages cached before.
+    /// Pages cached before the read.
     cached: Vec<PageRange>,
 }
 
@@ -27,7 +27,8 @@ impl Stretch<'_> {
 }
 
 impl Work<'_> {
-    /// Reads a stretch until others use the device. Returns the rest for ordinary reads, which also report errors.
+    /// Reads a long run of blocks until others use the device. Returns the rest for ordinary reads, which also report
+    /// errors.
     pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
         if self.has_failed(read.fork) {
             return read;
@@ -48,7 +49,7 @@ impl Work<'_> {
         }
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
-        // Last, because it opens three files.
+        // Checked last, because it opens three files.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
         let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
@@ -93,7 +94,7 @@ impl Work<'_> {
     ) -> (u64, bool) {
         let mut at = parts.start;
         while at < parts.end && self.may_read_in_order() {
-            // Up to a multiple of `step`, or the end.
+            // Ends at a multiple of `step`, or at the end.
             let part = BlockRange::new(at, ((at / step + 1) * step).min(parts.end));
             let Ok(loaded) = read(part, self.missing_bytes(part, stretch)) else { return (at, true) };
             let done = stretch.read_of(part);
@@ -152,7 +153,7 @@ impl Work<'_> {
         (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    /// The read-ahead window stays constant: one query of the kernel suffices.
+    /// The kernel's read-ahead window is constant, so one query suffices.
     fn window(&self, file_system: u64) -> Option<Window> {
         let ask = || self.engine.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)
