@@ -17,7 +17,6 @@ pub const NEARLY: f64 = 0.95;
 /// differences are normal.
 pub const CLEARLY: f64 = 0.8;
 
-/// Start of the server, or reboot of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
@@ -45,7 +44,6 @@ impl Situation {
         Situation { databases, ..self }
     }
 
-    /// Returns the headers without the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
     }

@@ -14,14 +14,12 @@ pub struct Difference<'a> {
     /// Relations without blocks in either map, because their indexes may have blocks.
     pub empty: Vec<&'a Relation>,
     pub partitioned: Vec<PartitionedTable>,
-    /// Whether both maps measured the page cache.
     pub has_os: bool,
     pub has_buffers: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationDifference<'a> {
-    /// From the later map, or from the earlier one if removed.
     pub relation: &'a Relation,
     pub change: Change,
     pub forks: Vec<ForkDifference>,
@@ -45,7 +43,6 @@ host::named!(Change);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
     pub fork: Fork,
-    /// Blocks in the earlier map; 0 if the fork did not exist.
     pub blocks_before: u64,
     pub blocks_after: u64,
     pub os: TierDifference,

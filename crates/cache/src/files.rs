@@ -26,14 +26,12 @@ pub struct Found {
 
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Cached bytes of the requested blocks, before and after the eviction.
     pub before_bytes: Bytes,
     pub after_bytes: Bytes,
     /// Dirty bytes that stayed cached; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
     /// All blocks of each contiguous run in which a page stayed cached.
     pub stayed: RoaringBitmap,
-    /// The first error. The byte counts lack blocks with errors.
     pub error: Option<linux::Error>,
 }
 
@@ -82,7 +80,6 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// Known positions of the fork's blocks on the device.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();

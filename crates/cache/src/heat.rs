@@ -134,7 +134,6 @@ const GREATEST_HEAT: u8 = 8;
 type Levels = BTreeMap<u8, RoaringBitmap>;
 type HeatOfForks = Vec<Levels>;
 
-/// Keeps each block only in the set of its greatest heat, and only if it is cached.
 fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
     let mut hotter = RoaringBitmap::new();
     for (_, blocks) in levels.iter_mut().rev() {

@@ -83,7 +83,6 @@ pub struct Map {
     pub empty: Vec<Relation>,
     pub partitioned: Vec<PartitionedTable>,
     pub lookups: Lookups,
-    /// Notes for the user, such as databases that could not be queried.
     pub remarks: Vec<String>,
 }
 
@@ -102,7 +101,6 @@ pub struct ForkMap {
     pub os: RoaringBitmap,
     /// Blocks in the page cache by heat, from 1 on. `Map::os_heat` defines the heat.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
-    /// Blocks in shared_buffers by usage count.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
     pub dirty: RoaringBitmap,
 }
@@ -147,7 +145,6 @@ impl Map {
         self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
     }
 
-    /// All relations, those without blocks last.
     pub fn every_relation(&self) -> impl Iterator<Item = &Relation> + Clone {
         self.relations.iter().map(|one| &one.relation).chain(&self.empty)
     }
@@ -226,7 +223,6 @@ impl Map {
     }
 }
 
-/// Cell of a bar that shows cached blocks: the cached shares of the cell's blocks, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,

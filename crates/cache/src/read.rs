@@ -125,7 +125,6 @@ async fn read_buffers_tier(
     Ok(TierState::Measured)
 }
 
-/// Columns of pg_buffercache that identify a file.
 pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }
@@ -344,7 +343,6 @@ pub struct MapInputs<'a> {
     pub server: Option<&'a Server>,
     pub data_directory: Option<&'a DataDirectory>,
     pub page_cache: &'a dyn PageCache,
-    /// Databases to read, besides the shared catalogs.
     pub databases: &'a [Database],
     /// Names of the databases to query, without partitioned tables; of others, only files are listed. `None`: all, with
     /// partitioned tables.
@@ -356,7 +354,6 @@ pub struct MapInputs<'a> {
 }
 
 impl<'a> MapInputs<'a> {
-    /// Inputs for all databases, without a server, data directory, snapshot or progress.
     pub fn of(page_cache: &'a dyn PageCache, databases: &'a [Database]) -> MapInputs<'a> {
         MapInputs {
             server: None,
@@ -482,7 +479,6 @@ fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usiz
     .collect()
 }
 
-/// Maximum number of directories whose failures are reported one by one.
 const REMARKED: usize = 5;
 
 fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
@@ -497,7 +493,6 @@ fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
     remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be inspected either")));
 }
 
-/// `before`: number of blocks in the fork's earlier segments.
 fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found) {
     if segment.blocks == 0 {
         return;

@@ -33,7 +33,6 @@ pub struct Group {
     /// Number of partitions, empty ones included; `None` unless a partitioned table.
     pub partitions: Option<usize>,
     pub is_system: bool,
-    /// Indexes in `Map::relations`, ascending.
     pub members: Vec<usize>,
 }
 
@@ -74,7 +73,6 @@ impl Group {
         self.relations(map).map(RelationMap::residency).sum()
     }
 
-    /// Tables of the group, including partitions.
     pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
         self.relations(map).filter(move |one| self.is_table(one))
     }
@@ -87,7 +85,6 @@ impl Group {
         self.members.len() - self.tables(map).count()
     }
 
-    /// Forks of the group's relations, tables first.
     pub fn forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
         let (tables, parts): (Vec<_>, Vec<_>) = self.relations(map).partition(|one| self.is_table(one));
         tables.into_iter().chain(parts).flat_map(|one| &one.forks).collect()
@@ -100,7 +97,6 @@ fn is_part(relation: &Relation) -> bool {
 
 struct Owners<'a> {
     map: &'a Map,
-    /// All relations of the map, those without blocks last.
     relations: Vec<&'a Relation>,
     /// Whether each relation is selected. One without blocks is, unless an index or TOAST table of it is not.
     is_meant: Vec<bool>,
@@ -163,7 +159,6 @@ impl<'a> Owners<'a> {
         topmost.map_or(Head::Relation(table), Head::Partitioned)
     }
 
-    /// Finds the table of an index or TOAST table.
     fn find_table(&self, place: usize) -> usize {
         // An empty TOAST table heads no group: its index would be the only member.
         let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
@@ -196,7 +191,6 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Partitioned tables above `relation`, nearest first.
     fn ancestors(&self, relation: &'a Relation) -> impl Iterator<Item = usize> + use<'a, '_> {
         let database = relation.name.database.as_str();
         let find = move |parent: &Option<String>| {

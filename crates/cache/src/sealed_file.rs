@@ -34,7 +34,6 @@ use host::files::open_regular;
 #[derive(Debug)]
 pub struct Sealed {
     pub parquet: ParquetMetaData,
-    /// The verified checksum; `None` if not verified.
     digest: Option<String>,
 }
 
@@ -53,7 +52,6 @@ impl Sealed {
         self.parquet.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
     }
 
-    /// Checks that the metadata contain the verified checksum.
     pub fn check_digest(&self, metadata: &Metadata<'_>) -> Result<(), Flaw> {
         match self.digest.as_deref() == Some(metadata.text(KEY)?) {
             true => Ok(()),
@@ -118,23 +116,14 @@ pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
 
 // ---- flaw ----
 
-/// Defect of a file. The reader adds the path and the expected kind.
 #[derive(Debug)]
 pub enum Flaw {
     NotOne(String),
     Damaged(String),
-    /// Impossible or inconsistent values.
     Contradiction(String),
-    OtherFormat {
-        found: u32,
-        known: u32,
-    },
+    OtherFormat { found: u32, known: u32 },
     TooLarge(String),
-    /// `action` is a verb, such as "read".
-    Failed {
-        action: &'static str,
-        source: io::Error,
-    },
+    Failed { action: &'static str, source: io::Error },
 }
 
 impl Flaw {
@@ -366,7 +355,6 @@ impl Footer {
     }
 }
 
-/// SHA-256 in lower-case hexadecimal, with the 64 bytes at `zeroed` read as zeros.
 pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
     let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
@@ -401,15 +389,12 @@ const PAGE_HEADER_BYTES: u64 = 64;
 /// Maximum values in a delta block. No writer makes larger blocks.
 const BLOCK_MAX: u64 = 1 << 16;
 
-/// Limits on the uncompressed pages of a row group.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// Limit per row for columns without their own limit.
     pub row_bytes: u64,
     pub last_page_bytes: Option<u64>,
 }
 
-/// Reads columns in the schema's order.
 #[derive(Debug)]
 pub struct GroupReader<'a, S> {
     source: Arc<S>,
@@ -420,7 +405,6 @@ pub struct GroupReader<'a, S> {
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
-    /// `rows`: the group's number of rows, already checked.
     pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
         GroupReader { source, group, rows, limits, next_column: 0 }
     }
@@ -502,7 +486,6 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         }
     }
 
-    /// Location and uncompressed size of the column's only page, both within their limits.
     fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
         let file_bytes = self.source.len();
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "its offset in the file is negative")?;
@@ -567,7 +550,6 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (zigzag % 2 == 0 && zigzag <= u64::from(u32::MAX)).then_some((zigzag / 2, rest))
 }
 
-/// Takes a number from `bytes`: seven bits per byte, lowest first.
 fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
     let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
@@ -582,7 +564,6 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// Maximum nesting; pgthaw writes five levels.
 const DEPTH_MAX: u32 = 16;
 
-/// Accepts only numbers, texts, lists and structs.
 fn check_thrift(bytes: &[u8]) -> Result<(), String> {
     skip_thrift(12, bytes, DEPTH_MAX).map(drop)
 }

@@ -7,7 +7,6 @@ use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
 const NEAR_NAMES: usize = 3;
 
-/// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Name patterns as in psql (`NamePattern`). Also selects indexes, TOAST and partitions of the matching relations.
@@ -16,7 +15,6 @@ pub struct Selection {
     pub schema: Option<String>,
 }
 
-/// Database and full name of a relation.
 type Key<'a> = (&'a str, String);
 
 impl Selection {
@@ -56,7 +54,6 @@ impl Selection {
 }
 
 impl Map {
-    /// Indexes of the selected relations with blocks.
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>> {
         let mut places = selection.find(self.every_relation(), &self.partitioned)?;
         places.retain(|place| *place < self.relations.len());
@@ -148,7 +145,6 @@ impl NamePattern {
         is_pattern_of || self.raw == name.name || self.raw == name.to_string()
     }
 
-    /// The pattern may begin with a database.
     pub fn matches_schema(&self, name: &RelationName) -> bool {
         let is_pattern_of = match self.parts.as_slice() {
             [schema] => schema.is_match(&name.schema),

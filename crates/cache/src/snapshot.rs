@@ -63,7 +63,6 @@ pub struct DatabaseBlocks {
 }
 
 impl Snapshot {
-    /// Checks that a tier was measured and that the label is valid.
     pub fn take(map: Map, label: Option<String>) -> Result<Snapshot> {
         if let Some(label) = &label {
             check_label(label)?;

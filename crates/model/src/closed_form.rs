@@ -210,7 +210,6 @@ pub struct FillTime {
 }
 
 impl FillTime {
-    /// `pages`: numbers of pages of the table and its index.
     pub fn new(
         rows: f64,
         density: RowDensity,

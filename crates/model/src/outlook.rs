@@ -89,7 +89,6 @@ fn scale_device(device: &Device, factor: f64) -> Device {
     }
 }
 
-/// Keeps points that differ visibly.
 fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
@@ -110,7 +109,6 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 
 pub const AT_ONCE: &str = "at once";
 
-/// Text for a time just after the start.
 pub const VERY_SOON: &str = "<0.1 s";
 
 pub fn is_at_once(seconds: f64) -> bool {
@@ -134,7 +132,6 @@ pub fn show_computed(seconds: f64, shown: String) -> String {
     }
 }
 
-/// `show_computed` within a sentence.
 pub fn tell_computed_after(seconds: f64, shown: &str) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),

@@ -29,13 +29,10 @@ use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove
 use host::units::Fork;
 use postgres::{Relation, RelationName, RelationPath};
 
-/// A reader rejects any other version.
 const FORMAT_VERSION: u32 = 1;
 
-/// Rows at which a row group ends.
 const ROWS_PER_GROUP: usize = 16_384;
 
-/// Bitmap bytes at which a row group ends.
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
 
 // ---- header ----
@@ -90,7 +87,6 @@ fn encode_tier(state: &TierState) -> String {
     }
 }
 
-/// With `is_verified`, the metadata must contain the verified checksum.
 fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
     if is_verified {
@@ -183,7 +179,6 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("snapshot", &COLUMNS)
 }
 
-/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub texts: [Vec<ByteArray>; 9],
@@ -316,7 +311,6 @@ impl SnapshotHeader {
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 
-    /// Verifies the checksum, but reads no rows.
     pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
         verify(&open(path)?, path).map(|(_, header)| header)
     }
@@ -356,7 +350,6 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHea
     verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
-/// Checks the columns, and that the rows fit into `room` bytes.
 fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
     let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
     let most = room / ROW_MEMORY_BYTES;

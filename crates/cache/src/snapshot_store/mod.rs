@@ -72,7 +72,6 @@ impl SnapshotStore {
         SnapshotStore { root: OF_MACHINE.into() }
     }
 
-    /// The default store of the user with this home directory.
     pub fn in_home(home: &Path) -> SnapshotStore {
         SnapshotStore { root: state_in(home).join(STATE).join(SNAPSHOTS) }
     }
@@ -97,7 +96,6 @@ impl SnapshotStore {
         Ok(clusters)
     }
 
-    /// Generations of a cluster, newest first.
     pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let path = self.cluster_directory(system_identifier);
@@ -120,7 +118,6 @@ impl SnapshotStore {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
     }
 
-    /// Snapshots of all clusters, those of a cluster newest first.
     pub fn read_all(&self) -> Result<Vec<Generation>> {
         let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
         Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
@@ -198,7 +195,6 @@ impl SnapshotStore {
         })
     }
 
-    /// File names with numbers greater than all existing ones.
     fn free_names<'a>(
         &self,
         directory: &Directory,
@@ -294,7 +290,6 @@ impl Generation {
         self.name.splitn(3, '-').nth(2)
     }
 
-    /// Reads the metadata, and verifies the checksum.
     pub fn read_header(&self) -> Result<SnapshotHeader> {
         SnapshotHeader::read(self.require_file()?)
     }
@@ -365,7 +360,6 @@ pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
 }
 
-/// Age in snapshots: 0 for `newest`, 2 for `newest~2`.
 fn parse_age(name: &str) -> Option<usize> {
     match name.strip_prefix(NEWEST)? {
         "" => Some(0),
@@ -375,7 +369,6 @@ fn parse_age(name: &str) -> Option<usize> {
 
 const SNAPSHOTS: &str = "snapshots";
 
-/// `None` if locking takes too long or is not possible.
 fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     let lock = directory.as_fd().try_clone_to_owned().ok()?;
     for _ in 0..LOCK_TRIES {
@@ -459,7 +452,6 @@ impl Holding {
 }
 
 impl Candidates {
-    /// Adds a generation that is older than all others.
     pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
         self.generations.push(generation);
         self.headers.push(header);

@@ -67,7 +67,6 @@ pub struct Planned {
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// Inputs of a forecast without a preload, computed while the job runs.
     unread: Option<(Assist, Like)>,
 }
 
@@ -231,7 +230,6 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Preloads until all planned reads are done, or the job has ended.
     pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
@@ -297,7 +295,6 @@ pub struct RunReceipt {
 }
 
 impl RunReceipt {
-    /// `wall_seconds`: seconds since pgthaw's start.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -407,13 +404,11 @@ impl KeptFilm {
     }
 }
 
-/// Reads between checks for free memory.
 const READS_PER_LOOK: usize = 64;
 
 /// With less free memory than this, a preload stops.
 const ROOM_MIN: Bytes = Bytes(16 << 20);
 
-/// Reason why a preload stopped, if the job ended before it.
 pub const JOB_ENDED: &str = "the job had ended";
 
 /// Data that pgthaw loaded for the job.
@@ -434,7 +429,6 @@ impl Means {
         Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
     }
 
-    /// Reads until done, the job has ended, or memory is short.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
         let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
@@ -501,7 +495,6 @@ const POSITION_LOOK: Duration = Duration::from_millis(20);
 /// If the job requests nothing for this long, loading stops. An idle job may pause for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
 /// If a larger share of the requested bytes was not cached, the job does not follow its film. Checked once
@@ -520,7 +513,6 @@ struct Windowed<'a> {
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Indexes of loaded windows that the job has not finished.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
     /// Blocks by fork that stayed cached when the last finished window was evicted.
@@ -528,7 +520,6 @@ struct State {
 }
 
 impl Windowed<'_> {
-    /// Loads windows until the job has ended, or no longer follows its film.
     fn run(&self) -> Preloaded {
         let started = Instant::now();
         let mut state = State::default();
@@ -625,7 +616,6 @@ impl Windowed<'_> {
         }
     }
 
-    /// Evicts blocks that were loaded for the job. Returns those that stayed cached.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];

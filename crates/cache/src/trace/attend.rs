@@ -18,7 +18,6 @@ use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, Result, proces
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
-/// Interval of the search for new sessions and workers.
 pub const LOOK: Duration = Duration::from_millis(25);
 
 /// Maximum wait for a session that outlives its client to finish its statement. If the session reads nothing, pgthaw
@@ -82,15 +81,12 @@ impl Attended {
 
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Bytes requested from files by the job's sessions.
     pub requested_bytes: AtomicU64,
-    /// Bytes read from the device by the job's sessions.
     pub fetched_bytes: AtomicU64,
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
     /// The job's page cache limit; 0 without isolation.
     pub cache_bytes: AtomicU64,
-    /// Whether the job has ended, or will not start.
     pub is_over: AtomicBool,
     /// Whether pgthaw should not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
@@ -119,7 +115,6 @@ pub struct Attend {
 }
 
 impl Attend {
-    /// Runs until the job is over. Afterwards all sessions are back in their cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -225,7 +220,6 @@ struct Apart {
     last: Seen,
     /// Sum of other sessions' waiting processes over all counts since the last adjustment.
     waiting: u64,
-    /// All the job's shares of the device so far, including the initial one.
     shares: Vec<f64>,
     trouble: Option<Error>,
 }
@@ -363,13 +357,11 @@ pub struct Step {
     pub seconds: f64,
     pub own: ReadUsage,
     pub others: ReadUsage,
-    /// Mean number of other sessions' waiting processes.
     pub others_waiting: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// The job's share of the device's capacity, 0 to 1.
     ratio: f64,
     /// Device capacity; if unknown, the maximum measured so far.
     capacity: DeviceProfile,
@@ -379,7 +371,6 @@ pub struct Share {
 }
 
 impl Share {
-    /// `ceiling`: the server's own read limit.
     pub fn new(profile: Option<DeviceProfile>, ceiling: ReadLimit) -> Share {
         let mut capacity =
             profile.unwrap_or(DeviceProfile { bandwidth: Bytes(1), reads_per_second: 1.0, ..DeviceProfile::default() });
@@ -447,7 +438,6 @@ pub struct Sessions {
     pub postmaster: u32,
     whose: Whose,
     children: HashMap<u32, Child>,
-    /// Bytes of processes that have ended.
     ended: Asked,
     progress: Arc<Progress>,
 }
@@ -456,12 +446,10 @@ pub struct Sessions {
 struct Child {
     since: Instant,
     kind: Kind,
-    /// Counters when the process joined the job, and the latest.
     first: Asked,
     last: Asked,
 }
 
-/// Bytes requested from files, and fetched from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,
@@ -499,7 +487,6 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub joined: Vec<u32>,
-    /// Living processes that no longer serve the job.
     pub left: Vec<u32>,
 }
 
@@ -514,12 +501,10 @@ impl Sessions {
         Sessions { postmaster, whose, children, ended: Asked::default(), progress }
     }
 
-    /// Living sessions, except those found by name.
     pub fn count_there(&self) -> usize {
         self.children.values().filter(|child| child.kind == Kind::Session).count()
     }
 
-    /// `named`: sessions found by name, whatever their client.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.whose.postmaster_pid = Some(self.postmaster);
         let there: BTreeSet<u32> =

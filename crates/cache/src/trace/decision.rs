@@ -148,7 +148,6 @@ pub fn decide(
     }
 }
 
-/// Reason not to preload, if the kernel already reads ahead of the job.
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
@@ -246,7 +245,6 @@ fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
     Bytes(blocks * u64::from(geometry.block_size))
 }
 
-/// Decides whether to preload windows ahead of the job, for which the device must have reads left.
 fn decide_windowed(
     job: &Job,
     missing: Bytes,
@@ -303,7 +301,6 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
 }
 
-/// Forecasts in words, with the gain if too small.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
     let told = format!("the forecast is {seconds:.digits$} s with a preload and {nothing:.digits$} s without");

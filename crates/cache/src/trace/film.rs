@@ -258,7 +258,6 @@ fn encode(header: &FilmHeader) -> Result<Vec<KeyValue>, serde_json::Error> {
     Ok(encode_pairs(own.into_iter().chain(encode_source(&header.source))))
 }
 
-/// With `is_verified`, the metadata must contain the verified checksum.
 fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
     if is_verified {
@@ -307,14 +306,12 @@ fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
     }))
 }
 
-/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 struct Columns {
     longs: [Vec<i64>; 6],
     texts: [Vec<ByteArray>; 6],
 }
 
-/// A relation, and its database, schema, name and path.
 type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
 
 fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
@@ -460,7 +457,6 @@ impl FilmHeader {
 }
 
 impl Film<File> {
-    /// Verifies the checksum.
     pub fn open(path: &Path) -> Result<Film<File>, Error> {
         Film::new(open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))?, path)
     }
@@ -548,7 +544,6 @@ fn not_its_totals() -> Flaw {
 
 #[derive(Default)]
 struct Sets {
-    /// Bytes by relation, fork and stretch of 2^16 blocks.
     stretches: HashMap<(usize, Fork, u64), u64>,
     bytes: u64,
 }

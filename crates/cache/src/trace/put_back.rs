@@ -71,7 +71,6 @@ pub struct PutBack {
 #[derive(Debug)]
 pub struct PuttingBack<'a> {
     pub directory: &'a DataDirectory,
-    /// `None` restores the page cache only.
     pub server: Option<Server>,
     pub databases: &'a [Database],
     pub page_cache: Arc<dyn PageCache>,
@@ -292,13 +291,11 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, blocks) in forks {
-            // Skip dropped relations.
             let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &runs(blocks), 1).await;
         }
     }
 }
 
-/// Counts cached blocks that were not cached before, and were not read by the job.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -410,7 +407,6 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
-/// Suffix of files of active restores. Their names start with the pid.
 const RESTORE: &str = ".restore";
 /// Maximum size of the file that lists a run's cgroups. pgthaw writes two at most, one per cgroup version.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
@@ -418,7 +414,6 @@ const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 /// Older state of a killed run is not restored.
 const STALE: SignedDuration = SignedDuration::from_hours(24);
 
-/// Attempts to become the process that cleans up.
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
@@ -430,7 +425,6 @@ pub struct Journals {
     system_identifier: u64,
 }
 
-/// Marks an active run or restore until dropped.
 #[derive(Debug)]
 pub struct Journal {
     name: String,
@@ -473,7 +467,6 @@ impl Journals {
         move |source| Error::File { action, path: path.clone(), source }
     }
 
-    /// `before`: the cache contents to restore.
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal> {
         let journal = self.lock_new("", LOCK)?;
         if let Some(before) = before {

@@ -29,7 +29,6 @@ pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 pub struct Recording {
     going: Going,
     thread: JoinHandle<Result<Looking, Error>>,
-    /// Blocks fetched for the job that nobody else has requested.
     pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -182,7 +181,6 @@ struct Looking {
     account: Account,
     job_bytes: Bytes,
     progress: Arc<Progress>,
-    /// Start by the monotonic clock.
     begun: Duration,
     last: Duration,
 }
@@ -229,7 +227,6 @@ impl Looking {
 /// Adjacent blocks that a process requested or fetched since the last poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    /// Its time is that of the monotonic clock.
     pub event: Event,
     /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, and for unrequested fetches.
     pub is_of_film: bool,
@@ -246,7 +243,6 @@ pub enum Claim {
 }
 
 impl Touch {
-    /// Whether `next` differs only in its blocks, which follow directly.
     pub fn goes_on_with(&self, next: &Touch) -> bool {
         let same = |one: &Touch| {
             let Event { fork, kind, pid, time, .. } = one.event;
@@ -272,7 +268,6 @@ pub trait Source: Send {
 
     fn describe(&self) -> String;
 
-    /// Passes the last events, and completes the film's header.
     fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
 }
 
@@ -282,7 +277,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// processor.
 const INTERVAL_LOOKS: u32 = 20;
 
-/// Blocks that pgthaw reads, by index of the map's relation.
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
@@ -294,7 +288,6 @@ pub struct Brought {
 }
 
 impl Own {
-    /// `touched`: blocks that the job needs.
     pub fn add(&self, relation: usize, fork: Fork, blocks: BlockRange, touched: &RoaringBitmap) {
         let mut all = RoaringBitmap::new();
         all.insert_range(blocks.start as u32..blocks.end as u32);
@@ -318,7 +311,6 @@ struct Segment {
     number: u32,
     /// Numbers of cached and evicted pages. If unchanged, nothing was fetched.
     seen: Option<(u64, u64)>,
-    /// Cached blocks, by their number in the fork.
     known: RoaringBitmap,
 }
 
@@ -331,7 +323,6 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
-    /// Bytes fetched by other processes.
     fetched: Bytes,
 }
 
@@ -441,7 +432,6 @@ fn segments_of(at: usize, relation: &RelationMap, segment_blocks: u64) -> Vec<Se
     of_fork.collect()
 }
 
-/// Maximal runs of adjacent blocks, in order.
 pub fn runs(blocks: &RoaringBitmap) -> Vec<BlockRange> {
     let mut left = blocks.iter();
     let next = || left.next_range().map(|run| BlockRange::new((*run.start()).into(), u64::from(*run.end()) + 1));

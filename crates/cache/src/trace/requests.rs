@@ -30,7 +30,6 @@ mod tests;
 /// Interval between reads of the kernel's event buffer, which has room for 290,000.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Interval between checks for ended processes and grown files.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
 /// Maximum `pending` events, 56 bytes each. Beyond this number, every process is recorded.
@@ -52,15 +51,12 @@ pub struct Requests {
     pending: Vec<PageEvent>,
     /// Blocks fetched by pgthaw, which other processes then found cached.
     brought: BTreeMap<(usize, Fork), RoaringBitmap>,
-    /// Pages requested, by process and in total.
     pages_of: HashMap<u32, u64>,
     pages: u64,
-    /// Pages fetched again, by process, and in total for ended processes.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
     /// Files that grew, so their fork may get another segment.
     grown: Vec<u32>,
-    /// Number of files without room in the probe.
     left_out: u64,
     next_housekeeping: Instant,
     touched: Vec<Touch>,
@@ -287,7 +283,6 @@ impl Requests {
         }
     }
 
-    /// Adds an event, or its blocks to an adjacent one.
     fn give(&mut self, event: &PageEvent, segment: Segment, blocks: BlockRange, (kind, is_of_film): (EventKind, bool)) {
         let (tick, is_job) = (TICK.as_nanos() as u64, self.whose.is_certain(event.pid));
         let claim = match event.kind {
@@ -429,7 +424,7 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared during the recording"));
+            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared while recording"));
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {
@@ -458,7 +453,6 @@ pub struct Segment {
     pub number: u64,
 }
 
-/// Watched files, in watch order.
 #[derive(Debug)]
 pub struct Files {
     directory: PathBuf,
@@ -507,7 +501,6 @@ impl Files {
         let mut watched = Vec::new();
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
-                // An empty fork may grow.
                 for number in 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1) {
                     let segment = Segment { relation, fork: fork.fork, number };
                     watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
@@ -559,12 +552,10 @@ const SHIFT_MAX: u32 = 20;
 struct Sampling {
     shift: u32,
     units: u64,
-    /// Repeated requests since the last halving.
     again: u64,
 }
 
 impl Sampling {
-    /// Halves the sample if it is too large. Returns true if so.
     fn adapt(&mut self) -> bool {
         let before = self.shift;
         while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {

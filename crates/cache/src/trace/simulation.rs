@@ -17,7 +17,6 @@ const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
 
-/// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
 /// A run that spent a smaller share of its time on the device does not show the cost of a read.
@@ -113,7 +112,6 @@ impl Run {
         }
     }
 
-    /// Scales the run to a part of the job, 0 to 1.
     pub fn part(self, part: f64) -> Run {
         let device_reads = self.device_reads.map(|reads| (reads as f64 * part) as u64);
         let preloaded = Bytes((self.preloaded.0 as f64 * part) as u64);
@@ -136,7 +134,6 @@ pub struct Job {
     pub own_seconds: f64,
     /// Indexes of each process's steps, in order.
     readers: Vec<Vec<u32>>,
-    /// Mean number of concurrently fetching processes.
     at_once: f64,
     /// The device as the job saw it, at least as fast as the film proves.
     pub device: DeviceProfile,
@@ -150,7 +147,6 @@ struct Step {
     /// Number of reads of the missing blocks, and their seconds.
     reads: u32,
     seconds: f64,
-    /// Whether the kernel's read-ahead fetches the blocks.
     is_ahead: bool,
 }
 
@@ -251,7 +247,6 @@ impl Fetching {
     }
 }
 
-/// Blocks that the recorded job had to fetch.
 pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
     piece.blocks - count_in(&touched.forks[piece.fork as usize].found, piece.start, piece.blocks)
 }
@@ -434,7 +429,6 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
 #[derive(Clone, Copy)]
 enum Waiting {
     Preload(usize),
-    /// A read by the job: index of its step, and seconds.
     Own(usize, f64),
 }
 
@@ -447,9 +441,7 @@ enum State {
 
 #[derive(Clone, Copy)]
 enum Reader {
-    /// Works until this time.
     Works(f64),
-    /// Step, and number of its reads left.
     Fetches(usize, u32),
     /// Index of a step that the preload or read-ahead fetches.
     Waits(usize),
@@ -463,11 +455,8 @@ struct Simulation<'a> {
     begun: usize,
     clock: f64,
     reads: &'a [Read],
-    /// Indexes of `reads` by fork and position.
     by_position: Vec<u32>,
-    /// Reads that cover each step, as a range of `by_position`.
     covers: Vec<(u32, u32)>,
-    /// State of each read, and number of its blocks fetched by the job.
     states: Vec<State>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
@@ -478,7 +467,6 @@ struct Simulation<'a> {
     met_on_its_way: u64,
     /// Steps that the kernel reads ahead; true once cached.
     ahead: BTreeMap<usize, bool>,
-    /// Time at which the device finished its last read.
     now: f64,
 }
 
@@ -589,7 +577,6 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
-    /// Fetches a step by read-ahead, unless the preload does.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(at);
@@ -691,7 +678,6 @@ impl<'a> Simulation<'a> {
         self.states[self.by_position[place] as usize] != State::NotYet
     }
 
-    /// Deducts blocks that the job fetches from the preload's pending reads.
     fn take(&mut self, covering: Range<usize>, blocks: u32) {
         for place in covering {
             let read = self.by_position[place] as usize;
@@ -705,7 +691,6 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Finds the reads that cover each step, in one pass.
 fn cover(job: &Job, reads: &[Read], by_position: &[u32]) -> Vec<(u32, u32)> {
     if reads.is_empty() {
         return Vec::new();

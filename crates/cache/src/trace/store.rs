@@ -14,7 +14,6 @@ use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use host::files::{Draft, draft_beside};
 use host::linux::own_program::state_in;
 
-/// Films kept under one label.
 pub const KEPT: usize = 7;
 
 /// A film of a new command with a smaller share of the largest film's blocks is a mistake, such as `SELECT 1` under the
@@ -28,7 +27,6 @@ pub struct FilmStore(SnapshotStore);
 
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// The best film under this label, for the command.
     Like(String),
     /// A path, `newest`, or the beginning of a name, of this cluster if possible.
     Named(String),
@@ -150,7 +148,6 @@ impl FilmStore {
         Ok(films)
     }
 
-    /// Headers of films, newest first; without a cluster, the newest of each cluster.
     fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>> {
         let films = match (which, cluster) {
             (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
@@ -290,7 +287,6 @@ pub struct Films {
 #[derive(Debug)]
 pub struct Chosen {
     pub path: PathBuf,
-    /// Number of candidates, including this one.
     pub films: usize,
     alone: bool,
     has_others: bool,
@@ -355,13 +351,11 @@ impl Films {
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Removes the film at `path`, and all films of other clusters.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// Films with the label and cluster of `path`; empty if `name` is no label.
     fn labelled(&self, path: &Path, name: &str) -> Vec<&Generation> {
         let labelled = || self.films.iter().filter(|one| one.label() == Some(name) && name != NEWEST);
         let meant = labelled().find(|one| one.path == path);

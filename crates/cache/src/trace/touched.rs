@@ -36,7 +36,6 @@ const FETCHERS_MAX: u8 = 64;
 /// Adjacent blocks first touched together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Index in `Touched::forks`.
     pub fork: u32,
     pub start: u32,
     pub blocks: u32,
@@ -45,7 +44,6 @@ pub struct Piece {
 /// A film's fork that still exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedFork {
-    /// Index in the map; `usize::MAX` without a map.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
@@ -62,14 +60,11 @@ pub struct Touched {
     pub pieces: Vec<Piece>,
     /// Number of the process that fetched each piece, from 0.
     pub fetchers: Vec<u8>,
-    /// Names of relations dropped or rewritten since.
     pub gone: Vec<String>,
     pub gone_blocks: u64,
     /// Blocks excluded because it is unknown whether the job needs them.
     pub unproven_blocks: u64,
-    /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
-    /// The film has more than `PIECES_MAX` pieces.
     pub is_too_long: bool,
     /// Mean number of concurrently fetching processes; 0 without fetches.
     pub at_once: f64,
@@ -90,7 +85,6 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
-        // Index in `touched.forks`; `None` if the relation no longer exists.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
@@ -236,7 +230,6 @@ impl Touched {
         self.forks.iter().map(|fork| fork.touched.len()).sum()
     }
 
-    /// Distinct blocks, including those that no longer exist.
     pub fn film_blocks(&self) -> u64 {
         self.blocks() + self.gone_blocks + self.truncated_blocks
     }
@@ -256,12 +249,10 @@ impl Touched {
     }
 }
 
-/// Number, first and last fetch of each process, by pid.
 #[derive(Default)]
 struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
 
 impl Fetchers {
-    /// Beyond `FETCHERS_MAX`, processes share numbers.
     fn see(&mut self, pid: u32, time: Duration) -> u8 {
         let number = self.0.len() as u8 % FETCHERS_MAX;
         let (number, _, last) = self.0.entry(pid).or_insert((number, time, time));
@@ -413,7 +404,6 @@ const REPEATED_MAX: u64 = 1 << 17;
 /// Leading bits kept of a reuse distance (number of blocks requested in between). Rounding up adds at most 3 %.
 const LEADING_BITS: u32 = 6;
 
-/// Share of requests that may miss again with sufficient memory.
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
@@ -465,21 +455,17 @@ impl MissRatioCurve {
     }
 }
 
-/// Number of the block's fork, and its position there.
 type Block = (u32, u32);
 
 #[derive(Debug, Default)]
 pub struct Reuse {
     sampled: Sampled,
-    /// Sampling shift; starts at the film's and grows.
     shift: u32,
     forks: HashMap<(RelationPath, Fork), u32>,
     /// Index of each block's last request, and the block's hash.
     last: HashMap<Block, (u32, u32)>,
-    /// Indexes in `last`, and the next index.
     order: RoaringBitmap,
     next: u32,
-    /// Repeated requests since the sample last shrank.
     repeated: u64,
     first_requests: u64,
     /// Number of requests, by the memory in blocks with which they hit.
@@ -510,7 +496,6 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
-                // The distance includes this block.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;
@@ -565,7 +550,6 @@ const PICTURES_MAX: usize = 512;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Blocks per row, a power of two.
     pub row_blocks: u64,
     /// Touched blocks by column and row, counting repetitions.
     pub cells: BTreeMap<(u64, u64), u64>,

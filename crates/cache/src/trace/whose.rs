@@ -11,7 +11,6 @@ use postgres::{Session, WALSENDER, background_kind, leader_of};
 /// Title of I/O workers, which read for any session (PostgreSQL 18, `io_method = worker`).
 pub const IO_WORKER: &str = "io worker";
 
-/// Queries the sessions; `None` if the server does not answer.
 pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
 
 /// Names of sessions; `None` matches any.
@@ -42,7 +41,6 @@ pub enum Wanted {
     Everybody,
     /// Processes of a command, and sessions with its names, whatever their client.
     Command {
-        /// pid of the command; 0 until it starts.
         pid: Arc<AtomicU32>,
         named: Option<Named>,
     },
@@ -78,7 +76,6 @@ pub enum Verdict {
 pub struct Whose {
     wanted: Wanted,
     pub postmaster_pid: Option<u32>,
-    /// Start of this process, in ticks.
     begun: u64,
     /// Living processes of the command, with their start in ticks, because pids are reused.
     family: BTreeMap<u32, u64>,
@@ -91,7 +88,6 @@ pub struct Whose {
     unseen: HashSet<u32>,
     /// Ended processes whose events the kernel may still report.
     ended: HashSet<u32>,
-    /// The command's processes and this one.
     clients: Clients,
     /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
@@ -118,7 +114,6 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// Like `of`, without listing the command's processes again.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -178,7 +173,6 @@ impl Whose {
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
     }
 
-    /// Why the users of some reads are unknown.
     pub fn shared(&self) -> Option<&'static str> {
         (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync avoids this)")
     }

@@ -287,12 +287,10 @@ pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 // ---- want ----
 
-/// Tablespace, database, relfilenumber, fork.
 type BufferKey = (u32, u32, u32, Fork);
 
 #[derive(Clone, Debug)]
 struct Want {
-    /// Relation number in the request.
     pub relation: usize,
     pub fork: Fork,
     pub levels: Vec<(u8, RoaringBitmap)>,
@@ -334,7 +332,6 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Loaded {
-    /// Includes blocks whose usage count was only raised.
     pub done: Done,
     pub blocks: Vec<u64>,
     /// For each requested fork: number of blocks past its current end.
@@ -359,7 +356,6 @@ struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// Number of connections that should work.
     wanted: AtomicUsize,
 }
 
@@ -510,9 +506,7 @@ struct Crew {
     connections: usize,
     /// Start of the current measurement, and the totals at that time.
     since: (Duration, Done),
-    /// Blocks per second before the last connection was added.
     before: Option<f64>,
-    /// Time at which a connection was last added without gain.
     settled_at: Option<Duration>,
 }
 
@@ -527,7 +521,6 @@ impl Crew {
         }
     }
 
-    /// Chooses the number of connections. `done`: totals since the start.
     pub fn judge(&mut self, now: Duration, done: Done) -> usize {
         let (began, then) = self.since;
         let ended = done.statements - then.statements;

@@ -58,7 +58,6 @@ impl Control {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Awaits `work`; `None` after an interrupt.
     pub async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let interrupted = async {
             while !self.is_interrupted() {

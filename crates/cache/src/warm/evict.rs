@@ -29,7 +29,6 @@ pub struct Eviction<'a> {
     pub tiers: Tiers,
     /// Evicts every buffer, not only those of `map`.
     pub is_whole_cluster: bool,
-    /// Also drops the machine's whole page cache.
     pub drop_caches: bool,
     pub is_dry_run: bool,
     pub server: Option<&'a Server>,

@@ -135,7 +135,6 @@ pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
     (heat / blocks.max(1) as f64) as f32
 }
 
-/// Windows of `WINDOW` blocks, grouped by heat.
 fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Option<f64>) -> Vec<(f64, RoaringBitmap)> {
     let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
     let mut at = wanted.min().map(u64::from);

@@ -388,7 +388,6 @@ impl StateStore {
         }
     }
 
-    /// Saves atomically and durably.
     pub fn keep(&self, state: &HydrationState) -> Result<()> {
         let failed = |source| self.failed("write", source);
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
@@ -479,7 +478,6 @@ impl Found {
         let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
         let (entries, directory) = match listed {
             Ok(listed) => listed,
-            // The directory was dropped meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => {
                 self.refused.push((below.to_owned(), linux::Error::file("list", &root.path().join(below), error)));
@@ -514,7 +512,6 @@ impl Found {
     }
 }
 
-/// Heat of chunks by file path.
 #[derive(Default)]
 struct Heat(HashMap<String, Vec<f64>>);
 

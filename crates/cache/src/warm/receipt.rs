@@ -137,7 +137,6 @@ pub struct MemoryReceipt {
 }
 
 impl MemoryReceipt {
-    /// Adds a later pass; keeps the room of the first.
     pub fn add(&mut self, later: MemoryReceipt) {
         self.room_bytes = self.room_bytes.or(later.room_bytes);
         self.bound = self.bound.or(later.bound);

@@ -142,11 +142,9 @@ pub struct Looks {
     load: Load,
     experiment_at: Duration,
     is_experiment: bool,
-    /// Whether the current experiment follows right after the hot blocks.
     is_sure: bool,
     /// Whether an experiment after the hot blocks is to start at once.
     is_due: bool,
-    /// Failed experiments since traffic last flowed.
     failures: u32,
     /// Interval between experiments, before failures double it.
     interval: Duration,
@@ -283,7 +281,6 @@ impl Sharing {
 }
 
 pub struct ServerTraffic<P> {
-    /// Returns the postmaster's pid while it runs.
     postmaster: P,
     backends: Mutex<Backends>,
 }
@@ -291,7 +288,6 @@ pub struct ServerTraffic<P> {
 #[derive(Debug, Default)]
 struct Backends {
     read_at: Option<Instant>,
-    /// `None` without a postmaster.
     pids: Option<Vec<u32>>,
     /// Only each `step`th process is observed.
     step: usize,

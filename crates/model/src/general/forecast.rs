@@ -111,7 +111,6 @@ struct Model<'a> {
     /// Share of each bin that the warmer has not read, now and at the start of its current step.
     unwarmed: Vec<Vec<f64>>,
     unwarmed_before: Vec<Vec<f64>>,
-    /// Index of the warmer's current step, and its reads so far.
     warm_step: usize,
     warm_reads: f64,
     warmer_ended: Option<f64>,

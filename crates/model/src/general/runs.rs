@@ -24,7 +24,6 @@ const MOST_FILLS: usize = 64;
 pub struct Taken {
     /// Reads that the client waits for. Read-ahead overlaps with the work on earlier pages.
     pub waits: f64,
-    /// All reads, also those that no client waits for.
     pub reads: f64,
     /// Missing pages beyond the range that are read too.
     pub beyond: f64,
@@ -213,7 +212,6 @@ impl File {
         }
     }
 
-    /// `get_next_ra_size`
     fn next_size(&self, size: usize) -> usize {
         if size < self.window / 16 {
             4 * size

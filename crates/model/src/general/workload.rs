@@ -250,7 +250,6 @@ pub enum Popularity {
 }
 
 impl Popularity {
-    /// Sets the rows per page of a zipfian distribution, if known.
     pub fn over(&self, rows_per_page: Option<f64>) -> Popularity {
         match (self, rows_per_page) {
             (Popularity::Zipfian { exponent, is_permuted, .. }, Some(rows_per_page)) => {
@@ -265,7 +264,6 @@ impl Popularity {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
 
-    /// Bins, most popular first. All accesses add up to 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],

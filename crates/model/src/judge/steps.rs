@@ -83,7 +83,6 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     judgement
 }
 
-/// Fits the closed form, or returns why it does not apply.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
         return Err("a warmer ran beside the workload");
@@ -153,7 +152,6 @@ fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).min(reach).hypot(LEAST_INTERVAL)
 }
 
-/// The tail's median relative to its level, if they differ much.
 fn find_unlike(tail: &Tail) -> Option<f64> {
     let middle = compute_median(tail.logs[tail.start..].to_vec())?;
     let differs = middle.abs() > UNLIKE && middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED;

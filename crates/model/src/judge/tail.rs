@@ -94,7 +94,6 @@ pub(super) struct Tail {
     pub rise_since_slow: Trend,
     /// Mean of the fastest earlier segment, as a share of the final level.
     pub faster_before: Option<f64>,
-    /// Range of `logs` without outliers.
     pub span: [f64; 2],
 }
 
@@ -315,7 +314,6 @@ impl Noise {
         })
     }
 
-    /// Standard deviation of the weighted sum.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
@@ -331,7 +329,6 @@ impl Noise {
         squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// Standard deviation of the mean.
     pub fn level_error(&self, values: usize) -> f64 {
         self.error_of(&vec![1.0 / values as f64; values])
     }
@@ -341,7 +338,6 @@ impl Noise {
     }
 }
 
-/// Weights of the later mean minus the earlier mean.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);

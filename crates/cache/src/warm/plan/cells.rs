@@ -93,7 +93,6 @@ impl Cells {
     }
 }
 
-/// Visits ranges relative to `start`.
 fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl FnMut(std::ops::Range<usize>)) {
     let (Ok(first), Ok(last)) = (u32::try_from(start), u32::try_from(end - 1)) else { return };
     let mut ranges = blocks.range(first..=last);
@@ -185,7 +184,6 @@ pub enum Precedence {
     Catalog,
     /// Small, and needed by index-only scans.
     VisibilityMap,
-    /// First blocks of an index.
     IndexHead,
     ByHeat,
 }

@@ -9,7 +9,6 @@ use host::units::Bytes;
 pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
     pub geometry: Geometry,
-    /// Maximum read in blocks.
     pub largest_read: u32,
     /// Gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
@@ -62,7 +61,6 @@ impl Merging {
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 }
 
-/// Chooses the gaps to read for the least device time.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
     if let Some(merging) = prices.merging {
         return (merging, cost(cells, coldest, merging, prices.largest_read));
@@ -277,7 +275,6 @@ impl Total {
 struct Gaps {
     runs: u64,
     blocks: u64,
-    /// Number of gaps, by length in blocks.
     lengths: Vec<u64>,
 }
 

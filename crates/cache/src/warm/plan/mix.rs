@@ -34,7 +34,6 @@ pub struct Mix<'a> {
 struct Stream {
     next: usize,
     starts_at: f64,
-    /// Reads, seconds and number of the current step.
     reads: VecDeque<Read>,
     seconds: f64,
     slice: usize,

@@ -24,10 +24,8 @@ pub use mix::Mix;
 use super::DeviceProfile;
 use host::units::{BlockRange, Bytes};
 
-/// A read within one segment of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Index in `Plan::forks`.
     pub fork: usize,
     pub range: BlockRange,
 }
@@ -91,7 +89,6 @@ pub struct Plan {
     slices: Vec<Slice>,
     /// Sorted by position. The steps of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
-    /// Indexes of `steps` in plan order.
     order: Vec<u32>,
     /// Least heat per second in the hot part of the plan that this one continues.
     earlier_hot_least: Option<f64>,
@@ -190,7 +187,6 @@ impl Plan {
         self.forecast
     }
 
-    /// Reads of the `nth` step, by position.
     pub fn reads<'a>(&self, nth: usize, scratch: &'a mut Scratch) -> &'a [Read] {
         let index = self.order[nth] as usize;
         let step = self.steps[index];
@@ -299,7 +295,6 @@ impl Plan {
         self.steps[index].link = trimmed;
     }
 
-    /// First reads that fit in `left_blocks`.
     fn trim(&self, nth: usize, mut left_blocks: u64, scratch: &mut Scratch) -> Link {
         let step = self.steps[self.order[nth] as usize];
         let start = self.slices[step.slice as usize].start;

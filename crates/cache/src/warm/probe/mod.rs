@@ -29,7 +29,6 @@ pub use store::{DeviceRecord, ProfileStore, StoredDevice};
 /// Time limit, unless the device hangs.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// The usual block size.
 const SMALL_READ: u64 = 8 << 10;
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SEQUENTIAL_READ: u64 = 1 << 20;
@@ -46,7 +45,6 @@ pub struct Probe<'a> {
     pub files: &'a [SampleFile],
     pub budget: Bytes,
     pub control: &'a Control,
-    /// Receives the next step, the number of completed ones, and their total.
     pub progress: &'a dyn Fn(&str, u64, u64),
 }
 
@@ -168,7 +166,6 @@ impl Running<'_> {
 //
 // Large relation files, cut into chunks and dealt to the phases.
 
-/// The largest read.
 const CHUNK: u64 = 1 << 20;
 /// Sizes of the larger random reads. Each size has its own chunks.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
@@ -183,7 +180,6 @@ const CHUNKS_PER_SIZE_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleFile {
-    /// Relative to the data directory.
     pub path: PathBuf,
     pub size: Bytes,
 }
@@ -237,7 +233,6 @@ impl Places {
 
 struct Deck {
     open: Vec<DirectFile>,
-    /// Positions at a distance of one chunk.
     sequential: Arc<Places>,
     /// In random order: chunks for small reads, then an equal share for each larger size.
     chunks: Vec<Place>,
@@ -456,7 +451,6 @@ pub struct SizePoint {
 }
 
 impl SizePoint {
-    /// Bytes per second.
     pub fn bandwidth(&self) -> Bytes {
         Bytes((self.reads_per_second * self.read_bytes.0 as f64) as u64)
     }
@@ -488,7 +482,6 @@ struct Small {
     pub alone_seconds: f64,
 }
 
-/// Whether the last two depths gained nothing.
 fn is_flat(points: &[DepthPoint]) -> bool {
     let [.., before, _, _] = points else { return false };
     points[points.len() - 2..].iter().all(|later| later.reads_per_second < before.reads_per_second * GAIN_MIN)

@@ -136,7 +136,6 @@ impl ProfileStore {
         }
     }
 
-    /// Profile of a device under a limit; `None` if never probed.
     pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>> {
         let path = self.path(&device.identity, limit);
         let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {

@@ -35,7 +35,6 @@ const PLANNING_RATIO: u32 = 10;
 pub struct Engine<'a> {
     pub plan: &'a Plan,
     pub planning: Duration,
-    /// Forks in the order of the plan.
     pub forks: &'a [Planned],
     pub files: Files<'a>,
     pub threads: usize,
@@ -71,7 +70,6 @@ struct Queue<'a> {
 
 struct Place {
     segment: u32,
-    /// First block of the segment.
     first: u64,
     range: BlockRange,
     pages: PageRange,
@@ -108,7 +106,6 @@ impl Outcome {
 }
 
 impl Engine<'_> {
-    /// Reads until the plan is outdated, or the restore must stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
         self.governor.begin_plan(self.plan.forecast().read_bytes);
@@ -161,7 +158,6 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // Tells the other threads not to wait any more.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -467,7 +463,6 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub pages: u64,
-    /// Number of pages that are no longer cached.
     pub gone: u64,
 }
 

@@ -52,7 +52,6 @@ const BUSY_MIN: u32 = 8;
 
 const LOOK: Duration = Duration::from_millis(10);
 
-/// State shared by all threads and passes.
 #[derive(Debug)]
 pub struct Governor {
     sharing: Sharing,
@@ -61,14 +60,12 @@ pub struct Governor {
     device: DeviceProfile,
     /// Whether the device's profile was configured or probed.
     is_told: bool,
-    /// Whether the user set a rate.
     is_limited: bool,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Number of threads that may read.
     depth: usize,
     given: Given,
     /// Bytes of the plan not yet started.
@@ -82,7 +79,6 @@ struct Seen {
     is_alone: bool,
     had_traffic: bool,
     has_no_server: bool,
-    /// Whether the server's processes were ever visible.
     is_seen: bool,
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
@@ -340,7 +336,6 @@ impl Governor {
         Rate { bytes, reads: Some(self.expected_reads() * share) }
     }
 
-    /// Measures the bandwidth at full speed. Takes and returns the current measurement.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
         if allowed.rate.is_some() {
             return None;
@@ -503,7 +498,6 @@ impl Climb {
         (self.tried, self.stretch) = (None, None);
     }
 
-    /// Adds a measurement. `work`: the server's CPU time so far.
     pub fn add(&mut self, now: Duration, work: Duration) {
         let Some((began, before)) = self.stretch else {
             self.stretch = Some((now, work));

@@ -55,17 +55,14 @@ pub struct Place {
 pub struct Restore {
     request: Request,
     options: RestoreOptions,
-    /// Location of the data directory, or why it is unusable.
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
-    /// Notified once the server has answered or cannot answer.
     answered: Notify,
 }
 
 #[derive(Debug)]
 pub struct Answer {
-    /// The server, or why shared_buffers cannot be loaded.
     pub server: Result<Server, Refusal>,
     pub remarks: Vec<String>,
 }
@@ -153,7 +150,6 @@ impl Restore {
         Ok((Answer { server, remarks }, catalog, unresolved))
     }
 
-    /// Remark for a server that answers, but has no visible process.
     fn remark_unseen(&self, has_answered: bool) -> Option<String> {
         let shares = self.request.tiers.os && self.place.is_ok() && !self.options.is_dry_run;
         let is_seen = self.governor.has_seen_server() || self.host.traffic.read_busy().is_some();
@@ -417,7 +413,6 @@ const IDLE_AGE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRoom {
-    /// Process whose cgroup is charged for cached pages.
     pid: u32,
     pages_out_idle: bool,
 }

@@ -26,11 +26,9 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
-    /// Least recently used first.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 
-/// Index of the fork in the plan, and number of the segment.
 type SegmentKey = (usize, u32);
 
 impl<'a> OpenFiles<'a> {

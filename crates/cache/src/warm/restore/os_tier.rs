@@ -67,7 +67,6 @@ impl OsTier<'_> {
         entries.into_iter().zip(states).collect()
     }
 
-    /// Plans, reads and measures again. A dry run only plans.
     pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>) -> Pass {
         // Files created in sequence tend to be adjacent on disk.
         measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
@@ -102,7 +101,6 @@ impl OsTier<'_> {
         pass
     }
 
-    /// Finds the forks' positions if the device seeks.
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
         if !self.options.seeks {
             return;
@@ -252,7 +250,6 @@ impl Job {
         (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
     }
 
-    /// Numbers of missing blocks beyond the budget, and of other missing blocks.
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];

@@ -48,7 +48,6 @@ impl Pace {
         }
     }
 
-    /// Counts the bytes of `read` as in flight.
     pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
         self.in_flight.fetch_add(bytes.0, Ordering::Relaxed);
         let done = read();
@@ -139,7 +138,6 @@ pub struct Bandwidth {
     pub bytes: Bytes,
     /// `bytes` was configured, probed or measured, so traffic does not lower it.
     is_measured: bool,
-    /// Rate of the previous time span.
     before: Option<Bytes>,
     /// Rate of the previous time span, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
@@ -315,10 +313,8 @@ fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_secon
 
 // ---- given ----
 
-/// Totals that the device delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given {
-    /// Bytes and reads of this restore.
     pub read_bytes: u64,
     pub reads: u64,
     pub others_bytes: u64,

@@ -22,10 +22,8 @@ pub struct RestoreOptions {
     pub device: PlannedDevice,
     /// A rotational device, read in physical order.
     pub seeks: bool,
-    /// Number of reading threads if nobody else uses the device.
     pub threads: usize,
     pub sharing: Sharing,
-    /// Maximum connections that load shared_buffers.
     pub connections: usize,
     pub budget: Option<Bytes>,
     /// Bytes to load into shared_buffers; `None` fills the free buffers.
@@ -178,7 +176,6 @@ fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
 
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Relation number in the request.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
@@ -216,7 +213,6 @@ pub struct Planned {
     pub resident_before: u64,
     found: FoundAs,
     truncated_blocks: u64,
-    /// Requested blocks that were left out after a rewrite.
     left_out_blocks: u64,
     grown_blocks: u64,
 }
@@ -236,7 +232,6 @@ pub struct Row {
 }
 
 impl Asks {
-    /// End of the block numbers that may be requested.
     pub fn end(&self) -> u64 {
         match self {
             Asks::Levels(levels) => end_of(levels),
@@ -253,7 +248,6 @@ impl Asks {
     }
 }
 
-/// One past the last block number.
 pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
     levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
 }
@@ -263,7 +257,6 @@ pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap)
 }
 
 impl Entry {
-    /// Computes the receipt's data and the plan's input from the existing blocks.
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let Found { blocks, resident } = found;
         let asked_blocks = self.asks.blocks();
@@ -298,7 +291,6 @@ impl Entry {
         (planned, wanted)
     }
 
-    /// Receipt of a fork not examined or not requested.
     pub fn absent_row(&self, why: &Refusal) -> Row {
         let found = match why.reason {
             SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
@@ -359,7 +351,6 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Includes the shared catalogs.
     pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog> {
         let mut connection = server.connect_to(&server.database).await?;
         let all = read_databases(&mut connection).await?;

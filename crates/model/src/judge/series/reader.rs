@@ -19,7 +19,6 @@ const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 /// Number of samples that show the run's start and interval.
 const FIRST_SAMPLES: usize = 3;
 
-/// Reads a file, or a run's logs in turn.
 #[derive(Debug, Default)]
 pub struct Reader {
     line: u64,
@@ -93,7 +92,6 @@ impl Reader {
         matches!(self.format, Format::Intervals | Format::Transactions)
     }
 
-    /// Starts the log of another thread of the same run.
     pub fn next_log(&mut self) {
         self.covered = Some(self.latest());
         (self.line, self.open, self.last_time) = (0, None, f64::NEG_INFINITY);

@@ -16,7 +16,6 @@ struct Stretch<'a> {
     slice: Option<usize>,
     first: u64,
     file: &'a dyn CachedFile,
-    /// Pages cached before the read.
     cached: Vec<PageRange>,
 }
 
