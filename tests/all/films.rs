@@ -561,7 +561,7 @@ fn a_film_that_the_servers_owner_has_is_told_to_who_lacks_it() {
         &["predict", "--film", "nightly"],
     ] {
         let refused = told(refused).ends_with(2).stderr;
-        assert!(refused.contains("owner has such a film") && refused.contains("-nightly.parquet"), "{refused}");
+        assert!(refused.contains("owner has a matching film") && refused.contains("-nightly.parquet"), "{refused}");
     }
     let first = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
     let remarks = receipt(&first)["remarks"].to_string();

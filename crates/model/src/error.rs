@@ -84,7 +84,7 @@ impl Explain for Error {
         let hint = match self {
             Error::NotPositive { .. } => return None,
             Error::Figures(_) => "`pgthaw predict --help` lists the figures",
-            Error::NoHit => "give it: hit=0.22ms",
+            Error::NoHit => "give this time, such as hit=0.22ms",
             Error::ColdFasterThanWarm { .. } => {
                 "give a miss= (latency with nothing cached) that is not below hit= (latency with everything cached)"
             }
@@ -102,18 +102,18 @@ impl Explain for Error {
             Error::NoRows => "start the server, or give its address (-h, -p, -d)",
             Error::StoppedServer => "give the time of a warm transaction (hit=0.2ms, or tps=5000 with clients=8)",
             Error::UnknownAccess { .. } => {
-                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause requests without a scan: repeat this when they have ended, or give only figures (pages=, hit=, and miss= or riops=)"
+                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause requests without a scan: repeat the forecast when these have ended, or give only figures (pages=, hit=, and miss= or riops=)"
             }
             Error::NoDevice => "give miss=, the time of a cold transaction, or riops=, the device's reads per second",
             Error::IdleServer => {
-                "give the time of a warm transaction (hit=0.2ms clients=8), or repeat this while clients are active"
+                "give the time of a warm transaction (hit=0.2ms clients=8), or repeat the forecast while clients are active"
             }
             Error::IdleDatabase { .. } => {
-                "name a database with active clients (-d), give the warm figures of this one (tps=5000 clients=8, or hit=0.2ms), or repeat this while its clients are active"
+                "name a database with active clients (-d), give the warm figures of this one (tps=5000 clients=8, or hit=0.2ms), or repeat the forecast while its clients are active"
             }
             Error::ColdServer { tps, .. } => {
                 return Some(format!(
-                    "give the warm server's figures (tps=5000, or hit=0.2ms), or repeat this when it is warm; if the server always reads this much, give its normal throughput: tps={}",
+                    "give the warm server's figures (tps=5000, or hit=0.2ms), or repeat the forecast when it is warm; if the server always reads this much, give its normal throughput: tps={}",
                     tps.round().max(1.0)
                 ));
             }

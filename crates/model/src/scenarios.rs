@@ -351,7 +351,7 @@ pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_o
                  reads, the most requested blocks are late, and clients wait for the device meanwhile{}",
                 scenario.name,
                 Bytes(bytes as u64),
-                if is_of_snapshot { ". A snapshot taken while clients are active has their order" } else { "" }
+                if is_of_snapshot { ". A snapshot taken while clients are active avoids this" } else { "" }
             )
         })
     };

@@ -280,7 +280,7 @@ fn decide_windowed(
     forecasts.windowed = Some(seconds);
     let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
-        return declined(forecasts, &format!("in windows, {told}"));
+        return declined(forecasts, &format!("for a preload in parts, {told}"));
     }
     Ok(Decision {
         way: Way::Windowed,

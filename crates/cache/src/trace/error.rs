@@ -95,7 +95,7 @@ impl Error {
                 return (Failed, Some(format!("record the job again, and remove this film: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
-                let hint = format!("the server's owner has such a film; give its path: {}", quote(film));
+                let hint = format!("the server's owner has a matching film; give its path: {}", quote(film));
                 return (Usage, Some(hint));
             }
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
@@ -105,7 +105,7 @@ impl Error {
                 (Failed, "pgthaw did not write this file, or the recording is too long: record only a part of the job")
             }
             Error::OtherCluster { .. } => {
-                (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
+                (Usage, "connect to the cluster on which the film was recorded, or record the job on this one")
             }
             Error::NoFilm(_) => (Usage, "`pgthaw run --like NAME -- COMMAND` records one"),
             Error::NoCurve { .. } => (

@@ -291,7 +291,7 @@ impl Job {
                     one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
                 }
                 State::Missing => {
-                    let detail = Some("it disappeared during the restore".to_owned());
+                    let detail = Some("the file disappeared during the restore".to_owned());
                     one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, detail)])
                 }
                 State::Refused(why) => {

@@ -116,7 +116,7 @@ impl Reader {
         }
         let mut remarks = Vec::from_iter(self.begins);
         if self.missing > 0 {
-            remarks.push(format!("left out: {} without a figure", counted(self.missing, "interval")));
+            remarks.push(format!("left out: {} without a throughput", counted(self.missing, "interval")));
         }
         if self.cut_short > 0 {
             remarks.push(format!("left out: {} cut short", counted(self.cut_short, "progress line")));
