@@ -20,7 +20,7 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Window of the median rate, and its minimum.
+/// Time over which the usual rate is the median, and its minimum.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 

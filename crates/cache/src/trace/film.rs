@@ -91,10 +91,10 @@ const FORMAT: &str = "pgthaw.film_format_version";
 
 const HEADER: &str = "pgthaw.film";
 
-/// If more of the needed blocks were preloaded, the run time is not that of the job alone.
+/// If a larger share of the needed blocks was preloaded, the run time is not that of the job alone.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// If fewer of the needed blocks were fetched, a film does not show how the job fetches.
+/// If a smaller share of the needed blocks was fetched, a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 /// Header of a film.

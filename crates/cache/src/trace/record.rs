@@ -228,7 +228,7 @@ impl Looking {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
     pub event: Event,
-    /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, and for unrequested fetches.
+    /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, nor for unrequested fetches.
     pub is_of_film: bool,
     pub claim: Claim,
 }

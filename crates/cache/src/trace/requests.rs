@@ -49,7 +49,7 @@ pub struct Requests {
     sampling: Sampling,
     /// Events of processes not yet attributed to the job or others.
     pending: Vec<PageEvent>,
-    /// Blocks fetched by pgthaw, which other processes then found cached.
+    /// Blocks fetched by pgthaw. A request for one counts as served from the page cache.
     brought: BTreeMap<(usize, Fork), RoaringBitmap>,
     pages_of: HashMap<u32, u64>,
     pages: u64,

@@ -132,7 +132,7 @@ pub struct Job {
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
     pub own_seconds: f64,
-    /// Indexes of each process's steps, in order.
+    /// Indexes of the `steps` of each process, in order.
     readers: Vec<Vec<u32>>,
     at_once: f64,
     /// The device as the job saw it, at least as fast as the film proves.
@@ -181,7 +181,7 @@ const READ_AHEAD_BYTES: u64 = 128 << 10;
 /// Read size assumed for read-ahead. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// If single blocks are a larger share of the reads, long runs of blocks do not count as read ahead.
+/// If more of the blocks in long runs are read one by one, long runs do not count as read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]

@@ -70,10 +70,10 @@ const PUSHED_BELOW: f64 = 0.92;
 /// Bandwidth share of a gentle restore. Large reads at this rate use few reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
-/// Waiting traffic flows once less than this share of its busy processes waits for the disk.
+/// Waiting traffic counts as flowing once less than this share of its busy processes waits for the disk.
 const FLOWS_BELOW: f64 = 0.55;
 
-/// Flowing traffic waits once more than this share of its busy processes does.
+/// Flowing traffic counts as waiting once more than this share of its busy processes waits for the disk.
 const WAITS_ABOVE: f64 = 0.75;
 
 /// If fewer processes per sample are busy on average, traffic is idle.

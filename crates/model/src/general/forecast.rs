@@ -164,7 +164,7 @@ impl<'a> Model<'a> {
             for (class, view) in views.iter().enumerate() {
                 for (bin, change) in view.marks.iter().enumerate() {
                     let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's step: a mark disappears when its page is requested or evicted.
+                    // Newton's method: a page no longer triggers read-ahead once it is requested or evicted.
                     let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
                     self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
                 }

@@ -147,7 +147,7 @@ impl File {
         (waits, f64::from(all_reads))
     }
 
-    /// `page_cache_sync_ra`. Returns the first page fetched and the number of reads.
+    /// Reads a missing page as `page_cache_sync_ra` does. Returns the first page fetched and the number of reads.
     fn read_missing(&mut self, page: usize) -> (Option<usize>, u32) {
         let order = std::mem::take(&mut self.order);
         let cached_before = (0..page).rev().take(self.window).take_while(|before| self.cached[*before]).count();
@@ -166,7 +166,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// `page_cache_async_ra` at a marked page.
+    /// Reads ahead at a marked page, as `page_cache_async_ra` does.
     fn read_on(&mut self, page: usize) -> (Option<usize>, u32) {
         if page == self.mark {
             self.start += self.size;
@@ -203,7 +203,7 @@ impl File {
         (first, reads)
     }
 
-    /// `get_init_ra_size`, in blocks of two kernel pages.
+    /// Size of the first read-ahead, as `get_init_ra_size` computes it, in blocks of two kernel pages.
     fn first_size(&self) -> usize {
         match self.window {
             32.. => 4,

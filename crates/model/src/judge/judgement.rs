@@ -91,7 +91,7 @@ impl Judgement {
         self.should_have_run_seconds = Some(needed);
     }
 
-    /// Adds the level as a share of the other trials' level to the reason.
+    /// Sets the level as a share of the other trials' level, and states it in the reason.
     pub fn tell_share(&mut self, share: f64) {
         let Some(tps) = self.steady_tps.filter(|_| self.steady_from_seconds.is_some()) else { return };
         let told =

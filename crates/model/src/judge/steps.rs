@@ -216,7 +216,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let curve = fit.as_ref().and_then(|fit| fit.curve().ok());
     let steady_tps = match verdict {
         Verdict::Steady => Some(tail.level),
-        // Dips belong to a periodic level.
+        // The level of a periodic curve is the mean, dips included.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
         // Known only if the fit bounds the time of a cached transaction.
         Verdict::NotReached => fit

@@ -148,14 +148,14 @@ const FARTHEST: f64 = 4.0;
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
-/// A rise below this share of the final level is unfinished.
+/// A rise is unfinished if it has reached less than this share of the warm throughput.
 const UNFINISHED: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
     /// Reached share of the warm throughput, averaged over all forms.
     pub share: f64,
-    /// Probability that this share is below 90 %.
+    /// Probability that this share is below `UNFINISHED`.
     pub unfinished: f64,
 }
 
@@ -189,7 +189,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// Factor by which dependence between stretches inflates the sum of squares.
+/// Factor by which dependence between neighbouring means inflates the sum of squares.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;

@@ -145,7 +145,7 @@ pub struct Link {
     pub coldest: u8,
     pub merging: Merging,
     pub cost: Cost,
-    /// Includes colder wanted blocks in gaps.
+    /// Number of wanted blocks that are read, including colder ones in gaps.
     pub wanted_blocks: u32,
     pub heat: f64,
     /// Device time, even if a budget later cuts the pass.

@@ -18,7 +18,7 @@ const SHARED_REACH_READS: f64 = 12_000.0;
 #[derive(Debug)]
 pub struct Mix<'a> {
     plan: &'a Plan,
-    /// Steps that cost mainly reads, and mainly bytes.
+    /// Steps whose main cost is the number of reads, and steps whose main cost is bytes.
     short: Stream,
     long: Stream,
     scratch: Scratch,

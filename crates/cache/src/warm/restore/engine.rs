@@ -85,7 +85,7 @@ struct Work<'a> {
     staying: Staying,
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// After a failure, no further stretch is read in order.
+    /// After a failure, no more blocks are read in order.
     in_order_fails: AtomicBool,
     windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }

@@ -25,8 +25,8 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// While others use the device, a bandwidth measurement counts only if it used less than this share of the reads per
-/// second.
+/// A bandwidth measured while others use the device counts only if all reads together are below this share of the
+/// device's reads per second.
 const READS_USED_MAX: f64 = 0.5;
 
 /// If less reading time than this is left, a restore beside waiting traffic uses all threads.
@@ -139,7 +139,7 @@ impl Governor {
         if self.lock().is_alone { Situation::Alone } else { Situation::Shared }
     }
 
-    /// Reading long stretches in order needs a device without other users and without a rate.
+    /// Long runs of blocks may be read in order if nobody else uses the device, and no rate is set.
     pub fn may_read_in_order(&self) -> bool {
         self.situation() == Situation::Alone && !self.pace.has_rate()
     }

@@ -88,7 +88,7 @@ const REMEMBERED_READS: f64 = 150.0;
 #[derive(Debug)]
 pub struct Splits {
     gap_pages: u64,
-    /// Pages by which earlier reads exceeded the needed number.
+    /// Pages by which earlier reads exceeded the needed number; negative if they had too few.
     credit: Mutex<f64>,
 }
 

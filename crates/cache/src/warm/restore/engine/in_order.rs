@@ -8,7 +8,7 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a stretch that can be read in order, to justify opening another file.
+/// Minimum share of adjacent blocks that can be read in order, to justify opening another file.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -62,7 +62,7 @@ impl Work<'_> {
         if has_failed {
             self.in_order_fails.store(true, Ordering::Relaxed);
         }
-        // Skips blocks in flight: touching them makes the kernel read ahead past the stretch (PG_readahead in
+        // Skips blocks in flight: touching them makes the kernel read ahead past the end (PG_readahead in
         // mm/readahead.c).
         if at == end {
             (at, _) = self.read_parts(&stretch, BlockRange::new(at, range.end), step, |part, missing| {
@@ -124,7 +124,7 @@ impl Work<'_> {
         Ok(runs)
     }
 
-    /// Records blocks read ahead of an abandoned stretch.
+    /// Records blocks that the kernel read ahead before a read in order was abandoned.
     fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
         let Ok(absent) = self.absent(stretch.file, ahead) else { return };
         let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));
@@ -141,7 +141,7 @@ impl Work<'_> {
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
-    /// Where reading in order ends: read-ahead would fetch unwanted blocks beyond the stretch.
+    /// Where reading in order ends, because read-ahead would fetch unwanted blocks beyond the wanted ones.
     fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
         let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
         let step = self.piece_blocks(window);
