@@ -40,7 +40,7 @@ pub trait Explain: std::error::Error {
         format!("{self}{hint}")
     }
 
-    /// Full disk that caused the error; its remedy replaces the hint.
+    /// The full disk, if it caused the error. Its remedy is then printed instead of `hint`.
     fn full_disk(&self) -> Option<FullDisk> {
         None
     }
@@ -68,12 +68,10 @@ pub fn name_some(failures: &[impl std::error::Error]) -> String {
 
 const NAMED: usize = 5;
 
-// ---- full disk ----
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
     pub path: Option<PathBuf>,
-    /// Option for another directory or file, such as `--dir`.
+    /// Option that selects another directory or file, such as `--dir`.
     pub instead: Option<&'static str>,
 }
 
@@ -83,7 +81,8 @@ const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "data
 impl FullDisk {
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write file formats wrap the error: only its text remains.
+        // Libraries that write file formats, such as Parquet, replace the I/O error by their own: only its text
+        // remains.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
@@ -99,19 +98,15 @@ fn has_said(text: &str) -> bool {
     SAID.iter().any(|said| text.contains(said))
 }
 
-// ---- too few files ----
-
 pub const TOO_FEW_FILES: &str = "raise the limit on open files to 1024 (ulimit -n, or LimitNOFILE= of a service)";
 
 pub fn is_too_few_files(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMFILE)
 }
 
-// ---- permission ----
-
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// An error that wraps another one is from `Tree`, which refuses other users' files.
+/// Only `Tree`, which refuses other users' files, returns an I/O error with a message of its own.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -121,8 +116,6 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
         None => AS_OWNER,
     })
 }
-
-// ---- capability ----
 
 /// Result of a check of `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
@@ -186,8 +179,6 @@ impl Capability {
     }
 }
 
-// ---- quoting ----
-
 /// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
 /// NUL, which no server's name contains.
 pub fn quote_argument(text: &str) -> String {
@@ -203,8 +194,6 @@ pub fn quote_argument(text: &str) -> String {
     }
     quoted + "'"
 }
-
-// ---- readiness ----
 
 /// Capabilities for snapshots and restores, in order of dependency.
 pub const NEEDED: [&str; 9] =
@@ -222,7 +211,6 @@ impl Tiers {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Missing {
-    /// Name of the check.
     pub name: &'static str,
     pub remedy: String,
 }
@@ -231,7 +219,7 @@ pub struct Missing {
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// shared_buffers can be restored, but only for some databases.
+    /// shared_buffers of some databases, but not of all, can be restored.
     pub restores_some_buffers: bool,
     /// First missing capability of each tier (page cache, shared_buffers).
     pub missing: Vec<Missing>,

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Maximum depth of removals: each level keeps a descriptor open.
+/// Maximum depth of a directory tree to remove: each level keeps a descriptor open.
 const DEPTH_MAX: usize = 100;
 
 /// An open directory. Lookups below it follow no symbolic link and refuse `..`.
@@ -59,7 +59,7 @@ impl Directory {
         }
     }
 
-    /// Fails if the path's last name is a link.
+    /// Fails if the last component of the path is a symbolic link.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -81,7 +81,7 @@ impl Directory {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether the name still refers to this open file.
+    /// Whether `name` still refers to the file `opened`.
     pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
         let (named, opened) = match self.facts_of(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -95,7 +95,7 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
-    /// Only the last name of `below` may be a link.
+    /// Only the last component of `below` may be a link.
     pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
         let name = below.file_name().ok_or(Errno::INVAL)?;
         let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
@@ -112,7 +112,6 @@ impl Directory {
         self.open_file_with(below, OFlags::RDONLY)
     }
 
-    /// Opens an existing file.
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
         Ok(self.open_with_facts(below.as_ref(), flags)?.0)
     }
@@ -244,7 +243,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes all entries as `remove_tree` does, the entry `last` as the last one.
+    /// Removes all entries as `remove_tree` does, and `last` after the others.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -291,7 +290,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes created, renamed and removed names durable.
+    /// Makes created, renamed and removed names survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.descriptor)?)
     }
@@ -343,8 +342,6 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
     }
 }
 
-// ---- regular ----
-
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
 /// Opens a file that a user named; follows links. Never waits for a pipe.
@@ -367,7 +364,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(with_regular_facts(file)?.0)
 }
 
-/// Opens also a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may wait.
+/// Also opens an anonymous pipe from the shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may block.
 pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     let handed_over = || {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

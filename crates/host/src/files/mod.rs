@@ -22,8 +22,6 @@ pub use tree::Tree;
 
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
-// ---- mode ----
-
 /// Modes before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
 pub const DIRECTORY_MODE: u32 = 0o777;

@@ -1,4 +1,4 @@
-//! Where another user may write, root writes as that user, so that planted links give no access.
+//! In directories where another user may write, root writes as that user, so that planted links give no access.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -40,7 +40,7 @@ pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// First owner other than root along the path; `None` unless this process is root.
+/// Owner of the first component of the path that does not belong to root; `None` unless this process is root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -90,11 +90,9 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-// ---- own directory ----
-
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// This user's directory. If another directory takes its name, that one is not emptied.
+/// Directory of this process's user. If another directory has taken its name, `remove` does not empty that one.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -140,7 +138,7 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory and its entries, `last` as the last entry.
+    /// Removes the directory with its entries, `last` after the others.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
@@ -151,7 +149,7 @@ impl OwnDirectory {
     }
 }
 
-/// Opens by the absolute path, for programs that run in another directory.
+/// Makes the path absolute, for programs that run in another directory.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

@@ -1,4 +1,4 @@
-//! Tests of this host's capabilities.
+//! Checks of what this host permits, for `doctor`.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -32,7 +32,8 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Descriptions of the kernel's types. Without this file, a BPF program runs only on the kernel that it was built for.
+/// Type information of the running kernel. Without this file, a BPF program runs only on the kernel that it was built
+/// for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.
@@ -284,7 +285,7 @@ fn check_bpf() -> Found {
     }
 }
 
-/// `kernel.bpf_stats_enabled` (Documentation/admin-guide/sysctl).
+/// Whether the kernel measures the CPU time of BPF programs (sysctl `kernel.bpf_stats_enabled`).
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }
@@ -309,8 +310,8 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         instructions: INSTRUCTIONS.as_ptr() as u64,
         license: c"GPL".as_ptr() as u64,
     };
-    // SAFETY: the struct has the layout of that part of bpf_attr, its size is passed, and its pointers are to static
-    // data.
+    // SAFETY: the struct has the layout of bpf_attr for BPF_PROG_LOAD, its size is passed, and its pointers are to
+    // static data.
     let program =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadProgram>()) };
     if program < 0 {

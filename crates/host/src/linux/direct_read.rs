@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use super::Error;
 use crate::files::{Tree, open_regular_with};
 
-/// Strictest device alignment for offset, length and memory of a direct read, in bytes.
+/// Alignment, in bytes, of offset, length and memory of a direct read that satisfies every device.
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
@@ -65,9 +65,7 @@ impl DirectFile {
     }
 }
 
-// ---- extents ----
-
-/// Bytes contiguous in the file and on the device.
+/// A range of bytes that is contiguous in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Offset in the file.
@@ -80,7 +78,8 @@ pub struct Extent {
 /// `_IOWR('f', 11, struct fiemap)` of `include/uapi/linux/fs.h`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// Flags of `include/uapi/linux/fiemap.h`: last extent of the file; unknown place.
+/// Flags of `include/uapi/linux/fiemap.h`: `LAST` marks the file's last extent, `UNKNOWN` one whose position is
+/// unknown.
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 
@@ -134,7 +133,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Stops if the offset does not grow.
+            // Ends if the offset does not grow, instead of looping forever.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

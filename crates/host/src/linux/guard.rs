@@ -15,7 +15,7 @@ use rustix::process::{self, WaitOptions, getpid, set_child_subreaper, set_parent
 
 use super::signals::{PASSED, is_ignored, is_typed, send};
 
-/// Messages from the working process to the waiting one.
+/// State that the working process shares with the waiting one.
 #[derive(Debug, Default)]
 struct Told {
     /// Pid of the job; `UNKNOWN` while it starts, 0 before.
@@ -30,7 +30,7 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
-/// The working process has left the job to the waiting one.
+/// Whether the working process has left the start of the job to the waiting one.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
     }
 }
 
-/// Prevents another start of the job until its pid is known.
+/// Called before the job starts: if this process dies before its pid is stored, the job must not be started again.
 pub fn note_start() {
     note_job(UNKNOWN);
 }
@@ -96,13 +96,13 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// The waiting process becomes the job after this one has ended.
+/// Leaves the job to the waiting process, which executes it after this process has ended.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);
 }
 
-/// Marks the end of this process as deliberate.
+/// Declares the coming end of this process deliberate, so the waiting process does not run the job instead.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }

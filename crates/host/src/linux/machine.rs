@@ -112,8 +112,6 @@ pub fn read_file_system(path: &Path) -> String {
     read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
 }
 
-// ---- memory ----
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub total_bytes: Bytes,
@@ -157,8 +155,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Memory that can be loaded for process `pid` and stay: room in machine and cgroup if other page cache is reclaimed.
-/// Page cache of the loaded files counts as available.
+/// Page cache that can be loaded on behalf of process `pid` without being evicted: the room in machine and cgroup if
+/// other page cache is reclaimed. Page cache of the loaded files counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -175,8 +173,9 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Untouched part of a process's shared memory of `size` bytes, which will reduce loadable memory. A lower bound: all
-/// shared memory of the cgroup counts as touched. Huge pages yield 0: they are reserved from the start.
+/// Part of a process's shared memory of `size` bytes that it has not touched yet, and that will reduce loadable memory.
+/// A lower bound: all shared memory of the cgroup counts as touched. Huge pages yield 0: they are reserved from the
+/// start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -208,24 +207,24 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON measures the idle time of physical memory: a file read into memory that was free for a minute is paged out
-// seconds later.
+// DAMON measures the idle time of physical memory. If a file is read into memory that was free for a minute, DAMON
+// considers the file idle, and pages it out seconds later.
 
-/// Share of free memory that is not touched.
+/// Share of the free memory that `apply_use` does not touch.
 const SPARED_RATIO: f64 = 0.1;
 
-/// A scheme that allows one access in ten samples counts a single touch as idle.
+/// Number of times that each page is touched. DAMON schemes that allow one access in ten samples ignore a single touch.
 const TOUCHES: u32 = 5;
 
-/// Longer than a scheme's sampling interval of 0.5 s.
+/// Pause between touches, longer than DAMON's sampling interval of 0.5 s.
 const PAUSE: Duration = Duration::from_millis(550);
 
 const CHUNK_BYTES: usize = 64 << 20;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Touches up to `wanted` bytes of free memory for three seconds, and frees them for the next allocations. Evicts
-/// nothing.
+/// Touches up to `wanted` bytes of free memory for three seconds, then frees them, so that DAMON does not consider the
+/// next allocations idle. Evicts nothing.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
@@ -249,8 +248,6 @@ fn touch(chunk: &mut [u8]) {
     chunk.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = byte.wrapping_add(1));
     black_box(chunk);
 }
-
-// ---- pressure ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {

@@ -19,7 +19,7 @@ use super::{Error, signals};
 use crate::fieldwise;
 use crate::units::Bytes;
 
-/// Preference of the kernel's OOM killer, -1000 to 1000 (proc(5)).
+/// File with this process's preference in the kernel's OOM killer, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// Maximum on 64 bits: include/linux/threads.h.
@@ -156,7 +156,7 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// Specific to the processor architecture.
+    /// Number of the system call, specific to the processor architecture.
     pub number: u32,
     pub path: PathBuf,
     pub device: (u32, u32),
@@ -177,9 +177,9 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
-    /// Exiting; sched_process_exit may have fired.
+    /// Exiting; the tracepoint sched_process_exit may have fired.
     Ends,
-    /// sched_process_exit has fired; it may be a zombie.
+    /// The tracepoint sched_process_exit has fired; the process may be a zombie.
     Ended,
 }
 
@@ -252,8 +252,6 @@ fn read_status(pid: u32) -> Result<Stat, Error> {
 fn open(pid: u32) -> procfs::ProcResult<Process> {
     Process::new(pid as i32)
 }
-
-// ---- schedule ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTime {
@@ -338,11 +336,9 @@ fn of_ticks(ticks: u64) -> Duration {
     Duration::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64)
 }
 
-// ---- families ----
-
 const KTHREADD: u32 = 2;
 
-/// Includes children that were waited for.
+/// Consumption of a process and of its children that ended and were waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.

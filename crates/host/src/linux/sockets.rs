@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::Error;
 use super::process::read_start_ticks;
 
-/// The client's address comes first.
+/// Addresses of a TCP connection; the client's is first.
 type Connection = (SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Client of a backend; may be a pooler.
+/// Process at the client end of a backend's socket, perhaps a pooler: one of the `members` of `Clients`, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Possible clients. Lists of connections may be long, so they are read once, if needed.
+/// Processes among which clients are searched. Lists of connections may be long, so they are read once, if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,
@@ -108,7 +108,7 @@ fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
     Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// Reads one list per network namespace.
+/// Connections by the member that opened them. Reads one list per network namespace.
 fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     let (mut networks, mut sockets) = (BTreeMap::new(), HashMap::new());
     for member in members {

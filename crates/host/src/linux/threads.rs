@@ -62,9 +62,7 @@ pub fn check_room(count: usize) -> io::Result<()> {
     started
 }
 
-// ---- ready ----
-
-/// Marks a running activity, which ends when this is dropped.
+/// Held while an activity runs; dropping it ends the wait in `Over`.
 #[derive(Debug)]
 pub struct Going {
     _held: PipeWriter,

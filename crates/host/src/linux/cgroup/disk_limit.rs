@@ -1,4 +1,4 @@
-//! I/O limits for some processes.
+//! I/O limits for the processes in a cgroup.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -28,7 +28,7 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 /// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    /// Cgroup of the limited processes; for whole devices, the root cgroup.
+    /// Cgroup that has the limits; the root cgroup if whole devices are limited.
     files: Cgroup,
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
@@ -147,13 +147,13 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Later children of the process join too, its present ones do not.
+    /// Children that the process starts later are limited too; its present children are not.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
     }
 
-    /// Makes a command join before exec, so that no read escapes the limit.
+    /// Makes a command join the limit before exec, so that no read escapes it.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
         let memory = self.memory.as_ref().map(|cgroup| cgroup.files.file(PROCS_FILE));
         for path in [self.procs_file()].into_iter().chain(memory) {
@@ -166,7 +166,7 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// A process that writes `0` here before exec joins the limit.
+    /// A process joins the limit by writing `0` to this file before exec.
     pub fn procs_file(&self) -> PathBuf {
         self.files.file(PROCS_FILE)
     }
@@ -179,8 +179,8 @@ impl DiskLimit {
         }
     }
 
-    /// Unlike dropping, reports errors, and a limit that is no longer in force: in version 2, `systemctl daemon-reload`
-    /// may disable the controller.
+    /// Unlike dropping, reports errors, and a limit that the kernel no longer applies: in version 2, `systemctl
+    /// daemon-reload` may disable the controller.
     pub fn remove(self) -> Result<(), Error> {
         let in_force = self.check();
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
@@ -210,7 +210,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// Usage at the start: the root cgroup counts from the device's creation.
+    /// Usage when the limit was set: the root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

@@ -54,7 +54,7 @@ struct Hierarchy {
     version: CgroupVersion,
     controller: Controller,
     mount_point: PathBuf,
-    /// Mounted cgroup: `/`, except in containers without a cgroup namespace.
+    /// Path in the hierarchy of the cgroup that is mounted: `/`, except in containers without a cgroup namespace.
     mounted: PathBuf,
 }
 
@@ -145,7 +145,7 @@ fn has_word(path: &Path, word: &str) -> bool {
 //
 // Page cache is charged to the cgroup of the process that reads it.
 
-/// Limit that leaves a process the least room.
+/// The memory limit, of the process's cgroup or an ancestor, that leaves the least room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub limit_bytes: Bytes,
@@ -158,7 +158,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Free bytes once the page cache is reclaimed.
+    /// Bytes that are free once the page cache in the cgroup is reclaimed.
     pub fn room_bytes(self) -> Bytes {
         let firm = self.used_bytes.0.saturating_sub(self.file_bytes.0);
         Bytes(self.limit_bytes.0.saturating_sub(firm))
@@ -192,7 +192,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// `None` without a limit (root cgroup of version 2).
+/// `None` if the cgroup has no limit (root cgroup of version 2).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
@@ -270,7 +270,7 @@ pub struct ReadUsage {
     pub read_bytes: Bytes,
 }
 
-/// Files and lines to write; `None` removes a limit.
+/// Names of files in the cgroup directory, and the line to write to each. A limit of `None` is removed.
 fn limit_lines(
     version: CgroupVersion,
     device: DeviceNumber,

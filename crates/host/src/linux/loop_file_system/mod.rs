@@ -25,11 +25,11 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File of commands that unmount the file system after a killed run.
+/// Name of the file that stores the study's unmount commands, to remove the file system after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// Unit of writing; the image's size is a multiple.
+/// Size of each write; the image's size is a multiple of it.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs needs at least 300 MB.
@@ -53,7 +53,7 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Creates another file system in a subdirectory. Both are removed together.
+    /// Creates another file system in a subdirectory. Removing this file system also removes that one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user must reach the mount point.
@@ -90,7 +90,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // A file exists only if opening it with O_DIRECT failed afterwards.
+            // open(2) with O_DIRECT may create the file and still fail.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -243,13 +243,13 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // A mounted loop device stays attached, so a cleanup needs only the unmount.
+        // The kernel detaches the loop device when the file system is unmounted, so a cleanup only has to unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     fn forget_limits(&self) {
-        // Fails if there was no limit.
+        // Both fail if there is nothing to undo.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }

@@ -1,6 +1,6 @@
-//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used. So it faults
-//! only one page in sixteen, which maps cached neighbours unmarked. MADV_SEQUENTIAL prevents unmapping from marking
-//! pages; MADV_POPULATE_READ would mark every page.
+//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used, so it faults
+//! only one page in sixteen, which maps the cached pages around it unmarked. MADV_SEQUENTIAL keeps the unmapping from
+//! marking pages; MADV_POPULATE_READ would mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -21,19 +21,19 @@ const WINDOW_PAGES: u64 = 16_384;
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
 const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
-/// Maximum of pwritev(2), IOV_MAX.
+/// Limit of vectors in one pwritev(2), IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
-/// `Documentation/admin-guide/mm/pagemap.rst`
+/// Format of /proc/PID/pagemap: `Documentation/admin-guide/mm/pagemap.rst`
 const ENTRY_BYTES: usize = 8;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
 
-/// `include/uapi/linux/kernel-page-flags.h`
+/// Flags in /proc/kpageflags: `include/uapi/linux/kernel-page-flags.h`
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Maximum frames per read, and unneeded frames that one read may include.
+/// Maximum page frames that one read of /proc/kpageflags covers, and maximum gap of unneeded frames within it.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
@@ -165,8 +165,6 @@ impl Mapping {
     }
 }
 
-// ---- mincore ----
-
 /// Bytes per call of mincore(2), whose result then takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
@@ -238,8 +236,6 @@ impl Drop for Mapping {
         let _ = unsafe { munmap(self.memory, self.bytes) };
     }
 }
-
-// ---- cachestat ----
 
 /// Number on all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;

@@ -63,7 +63,7 @@ pub trait PageCache: std::fmt::Debug + Send + Sync {
 pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn size_bytes(&self) -> u64;
 
-    /// By cachestat or mincore.
+    /// Counts by cachestat(2) or mincore(2).
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
 
     /// Returns maximal runs in order. `Error::ResidencyHidden` if the kernel would report all as cached.
@@ -76,7 +76,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// `Error::File` if the file system hides them.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
-    /// Fewer bytes at the end of the file; 0 past it.
+    /// Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 
     fn file_system(&self) -> u64;
@@ -92,7 +92,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 
 // ---- residency ----
 
-/// Few windows of this size are partly cached, so counting their pages mostly suffices.
+/// Range counted at once. Few ranges of this size are partly cached, so most need no list of pages by mincore(2).
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Returns maximal runs in order. Calls mincore only for windows that are partly cached by cachestat's count. A page
@@ -124,10 +124,10 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
 
 // ---- window ----
 
-/// Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
+/// Maximum read-ahead used. Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
-/// Shorter windows gain little.
+/// Minimum read-ahead used: shorter windows gain little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
 
 /// Touching a window's first page starts the next, so two can be in flight.
@@ -136,7 +136,7 @@ const WINDOWS_AHEAD: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     bytes: Bytes,
-    /// POSIX_FADV_SEQUENTIAL doubles the disk's read-ahead.
+    /// Whether `bytes` is twice the disk's read-ahead, by POSIX_FADV_SEQUENTIAL.
     is_doubled: bool,
 }
 
@@ -153,7 +153,7 @@ impl Window {
         Bytes(1 << self.bytes.0.ilog2())
     }
 
-    /// Maximum bytes loaded beyond a request.
+    /// Maximum bytes that the kernel loads beyond a request.
     pub fn reach(self) -> Bytes {
         Bytes(WINDOWS_AHEAD * self.bytes.0)
     }

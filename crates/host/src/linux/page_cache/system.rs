@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move pages to its active list now, by failing to drop a dirty page. Otherwise it moves them in
-/// batches per processor (`mm/swap.c`).
+/// Makes the kernel move recently used pages to its active list now (by failing to drop a dirty page), instead of later
+/// in batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -142,7 +142,7 @@ pub struct VisibilityTest {
     pub cachestat: io::Result<bool>,
 }
 
-/// Skips the privilege check of `read_resident`.
+/// Tests mincore(2) and cachestat(2) on a file. Skips the privilege check of `read_resident`.
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
@@ -290,7 +290,7 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        // Callers know their range; read-ahead would cost them part of a limited rate.
+        // Callers request exactly what they need. Read-ahead would use up part of a rate limit.
         self.is_advised.call_once(|| _ = fadvise(&self.file, 0, None, Advice::Random));
         let mut filled = 0;
         while filled < buffer.len() {
@@ -344,7 +344,7 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// CAP_FOWNER does not apply to the overflow user.
+/// Whether the user ID is not the overflow user's, to which CAP_FOWNER does not apply.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
@@ -376,7 +376,7 @@ pub struct SystemInOrder {
 }
 
 impl SystemInOrder {
-    /// `file` must be exclusive: read-ahead state belongs to an open file.
+    /// `file` must not be shared with other readers: read-ahead state belongs to an open file.
     pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
         if window.is_doubled {
             fadvise(&file, 0, None, Advice::Sequential)?;
