@@ -15,7 +15,7 @@ pub struct Activity {
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Clients, and the workers that read for them.
+    /// Process ids of the clients, and of the workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -43,9 +43,9 @@ pub struct RelationActivity {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// From sequential scans or an index.
+    /// Of a table: rows returned by sequential scans. Of an index: entries returned.
     pub read: u64,
-    /// By plain index scans, or from a table by any index scan.
+    /// Of an index: rows fetched by plain index scans. Of a table: rows fetched by any index scan.
     pub fetched: u64,
     pub inserted: u64,
     /// Updated or deleted rows.
@@ -113,8 +113,6 @@ impl Activity {
         }
     }
 }
-
-// ---- sessions ----
 
 /// A session. A field is `None` without the privilege to see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
@@ -184,7 +182,7 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// Such as `postgres: main: parallel worker for PID 4711`.
+/// Pid of the leader, from a title such as `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -202,8 +200,6 @@ fn is_client(word: &str) -> bool {
     let port = || word.strip_suffix(')')?.rsplit_once('(').map(|(_, port)| port);
     word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
-
-// ---- waits ----
 
 /// Processes of the same type, state and wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, crate::JsonSchema)]
@@ -275,8 +271,6 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     in_time("read the backends' wait events", collect_rows(rows, decode)).await.map(WaitLook::new)
 }
 
-// ---- locks ----
-
 /// A process that waits for a lock, blocks others, or both. For a prepared transaction, only the locks are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LockProcess {
@@ -325,7 +319,8 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0 means shared.
+/// Name of the relation, such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0
+/// means a shared catalog.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

@@ -8,7 +8,7 @@ use super::answer::{Columns as _, LIMIT};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, require_extension, visit_where_it_is};
 use super::{Error, Extension, Result, ServerFacts};
 
-/// Buffers are numbered by 30 bits.
+/// Maximum number of buffers, which PostgreSQL numbers by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
 
 const ACTION: &str = "read shared_buffers";
@@ -73,7 +73,7 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// A tuple, because there may be millions of rows.
+/// Row of pg_buffercache, as a tuple because there may be millions.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
 /// `None` for an unknown fork.
@@ -89,8 +89,6 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
         dirty,
     })
 }
-
-// ---- eviction ----
 
 /// With more buffers, the statement's text would exceed 1 MB.
 const EVICTED_AT_ONCE: usize = 100_000;

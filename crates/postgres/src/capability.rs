@@ -117,8 +117,6 @@ fn check_io(facts: &ServerFacts) -> Found {
     Ok(format!("the server reads through the page cache{method}"))
 }
 
-// ---- directory ----
-
 fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
     let Some(path) = path else {
@@ -214,8 +212,6 @@ fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
     files.find(has_blocks).map(|below| directory.path.join(below))
 }
 
-// ---- extensions ----
-
 /// Extension, and whether one database suffices. pg_buffercache shows all buffers; pg_prewarm only loads its own
 /// database.
 const LOOKED_FOR: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
@@ -271,7 +267,6 @@ async fn check_buffers(server: &Server, databases: &[String]) -> Found {
     Ok(format!("pg_buffercache shows the {used} used buffers"))
 }
 
-/// One connection per database.
 async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence>; LOOKED_FOR.len()] {
     let mut presences = LOOKED_FOR.map(|_| Ok(Presence::default()));
     for database in databases {

@@ -13,7 +13,7 @@ use procfs::process::{Process, all_processes};
 
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
-/// Symbolic links that PostgreSQL makes: tablespaces and a relocated WAL.
+/// Names that may be symbolic links, as PostgreSQL makes these: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -63,7 +63,8 @@ impl DataDirectory {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
-    /// From the socket's lock file. `None` without a server or permission.
+    /// Data directory of the server that created the socket, from the socket's lock file. `None` without a server or
+    /// permission.
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -131,7 +132,7 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// One per database and tablespace.
+    /// Paths of the directories with databases' files: one per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
         let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
@@ -238,7 +239,7 @@ const SYSTEM_IDENTIFIER: usize = 0;
 const PG_CONTROL_VERSION: usize = 8;
 const STATE: usize = 16;
 
-/// `DB_IN_PRODUCTION`.
+/// `DB_IN_PRODUCTION`, the largest valid cluster state.
 const LAST_STATE: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +276,7 @@ impl ControlFile {
     }
 }
 
-/// Offset of the sizes: after the constant, which is aligned to 8 bytes.
+/// Offset of the block and segment sizes, which follow the constant. The constant is aligned to 8 bytes.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -286,8 +287,6 @@ fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], Str
     bytes.ok_or_else(|| "it is truncated".to_owned())
 }
 
-// ---- postmaster ----
-
 /// Content of `postmaster.pid` (`src/include/utils/pidfile.h`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
@@ -295,12 +294,12 @@ pub struct Postmaster {
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
-    /// By the system clock at that time.
+    /// By the system clock at the server's start.
     pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
-    /// From the process's age, which clock changes do not affect; else from the file.
+    /// Start of the server by the process's age, which clock changes do not affect; else from the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
@@ -315,7 +314,7 @@ fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
     parse_postmaster(&String::from_utf8_lossy(&text))
 }
 
-/// `number` is in the child's own pid namespace.
+/// Whether a child of the postmaster has the pid `number` in its own pid namespace.
 pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
     let is_it = |process: &Process| {
         let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
@@ -327,12 +326,12 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
-/// `NSpid` in proc(5).
+/// Pid in the process's own namespace (`NSpid` of proc(5)).
 fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// `number` is the pid in a child namespace.
+/// Finds the server in `directory` that has the pid `number` in a container's pid namespace.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;

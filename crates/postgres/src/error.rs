@@ -160,7 +160,7 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
-    /// Whether the search for another host stops.
+    /// Whether this error ends the attempts to connect to the listed hosts.
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
@@ -356,7 +356,7 @@ impl Explain for Error {
     }
 }
 
-/// Omits sqlx's own words.
+/// Message of the server or system, without sqlx's own words.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
@@ -414,7 +414,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: start it, or read its files with --data-dir; {others}")
 }
 
-/// Options of live sockets, such as `-p 5433`.
+/// psql options for the servers that listen at local sockets, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {

@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps schemas from being renamed or dropped. Unlike a row lock, this lock needs no transaction id. It is sent in one
-/// transaction with a statement, so that a stopped pgthaw leaves no lock. The timeout is below deadlock_timeout: no
-/// other transaction is aborted.
+/// Keeps the extension's schema from being renamed or dropped during a statement in the same transaction. If pgthaw is
+/// stopped, no lock remains. Unlike a row lock, this lock needs no transaction id. The timeout is below
+/// deadlock_timeout, so that no other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -28,15 +28,15 @@ pub struct Extension {
     schema: String,
     schema_literal: String,
     pub version: String,
-    /// A role other than a superuser may rename or drop the schema.
+    /// Whether a role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// This session may lock pg_namespace to keep the schema.
+    /// Whether this session may lock pg_namespace to prevent that.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// Replaces each `{name}` by its value or the schema; braces inside these stay. Drops comments, because a value may
-    /// contain a line end.
+    /// Replaces each `{name}` by its value, or else by the schema. Braces inside of values stay. Drops comments,
+    /// because a value may contain a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -76,11 +76,11 @@ pub(super) async fn ask_extension(
     statement: &str,
 ) -> Result<Vec<PgRow>, sqlx::Error> {
     let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
-    // The first row is extension_there_13.sql's.
+    // The first row is the result of extension_there_13.sql, not of `text`.
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// `None` if `statement` returns none. Errors name the missing privilege.
+/// Runs a statement that uses the extension; `None` if `statement` returns none. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -99,7 +99,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// Uses a cursor for many rows, so that a stopped client leaves no lock.
+/// As `ask_where_it_is`, by a cursor for many rows, so that a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -144,7 +144,7 @@ where
     visited
 }
 
-/// Whether extension_there_13.sql failed.
+/// Whether extension_there_13.sql failed because the extension was moved to another schema.
 fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
@@ -219,8 +219,6 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "read the role and database", question).await
 }
-
-// ---- prewarm ----
 
 const ACTION: &str = "prewarm a relation";
 

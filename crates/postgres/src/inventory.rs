@@ -97,7 +97,7 @@ pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingState {
     pub name: String,
-    /// `postmaster`: changes at a start; `internal`: never; others: at run time.
+    /// When the setting takes effect. `postmaster`: at a start; `internal`: never; others: at run time.
     pub context: String,
     pub source: String,
     pub pending_restart: bool,
@@ -130,7 +130,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
-/// Last reload, by the server's clock.
+/// Time of the last reload, by the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
@@ -163,10 +163,10 @@ const TIME_UNITS: [(&str, f64); 6] =
 /// wal_compression shows this for `on` since 15.
 const ON_BY_ANOTHER_NAME: &str = "pglz";
 
-/// Real settings are printed with six digits.
+/// Relative tolerance: PostgreSQL prints real settings with six digits.
 const PRINTED: f64 = 1e-5;
 
-/// Value in `unit`. `None` for unsupported notations (`1e3`, `0x10`).
+/// Converts a setting's number to `unit`. `None` for unsupported notations (`1e3`, `0x10`).
 pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     let (number, given) = split_number(text.trim());
     let (number, given) = (parse_number(number)?, given.trim());
@@ -214,7 +214,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Ignores blanks, quotes, case and the schema pg_catalog.
+/// Drops differences without meaning: blanks, quotes, case and the schema pg_catalog.
 fn simplify(text: &str) -> String {
     let letters = text.chars().filter(|one| !one.is_whitespace() && *one != '"');
     let simple: String = letters.flat_map(char::to_lowercase).collect();
@@ -255,8 +255,6 @@ impl SettingState {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }
 }
-
-// ---- build ----
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerBuild {

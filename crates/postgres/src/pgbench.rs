@@ -97,7 +97,7 @@ fn not_a_log(line: &str) -> Error {
 
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// In no particular order.
+/// Visits the transactions of all log files, in no particular order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<()> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);
@@ -116,8 +116,6 @@ pub fn read_pgbench_version(program: &Path) -> Result<String> {
     Ok(run(Command::new(program).arg("--version"))?.trim().to_owned())
 }
 
-// ---- load ----
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Scripts and their weights.
@@ -125,7 +123,7 @@ pub struct Load {
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,
     pub clients: u32,
-    /// Limited to `clients`.
+    /// Threads; at most `clients` are used.
     pub jobs: u32,
     /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
@@ -151,7 +149,7 @@ pub enum TransactionLog {
 }
 
 impl Load {
-    /// No script, without limits.
+    /// A load without scripts and limits.
     pub fn new(clients: u32, jobs: u32, seconds: u32) -> Load {
         Load {
             scripts: Vec::new(),
@@ -213,8 +211,6 @@ fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
     }
     [option.into(), name]
 }
-
-// ---- script ----
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -111,7 +111,6 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// The error contains the program's messages.
 pub(super) fn run(command: &mut Command) -> Result<String> {
     let program = command_name(command);
     let output = match command.output() {

@@ -61,7 +61,7 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
         // Signed URLs and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
-        // A percent-encoded name may stand for any of these.
+        // URL parameters with a percent-encoded name, which may be a secret's name.
         r"([?&][a-z0-9_]*%[a-z0-9_%]*=)[^\s&'\x22]+",
         // Long and case-sensitive, because tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",

@@ -159,7 +159,7 @@ impl Counted {
     }
 }
 
-/// Lower bound of looked up blocks by `pg_class.oid`.
+/// Lower bound of the number of blocks that lookups read, by `pg_class.oid`.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -195,9 +195,7 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
     counted.iter().map(|one| (one.oid, blocks(one))).filter(|(_, blocks)| *blocks > 0).collect()
 }
 
-// ---- statements ----
-
-/// Minimum for a meaningful mean.
+/// Minimum number of calls for a meaningful mean duration.
 const FEWEST_CALLS: f64 = 200.0;
 
 /// Extension version that renamed columns (PostgreSQL 17).
@@ -230,9 +228,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         .then(|| Statements { calls, seconds: milliseconds * 1e-3 / calls }))
 }
 
-// ---- pulse ----
-
-/// Counters and current levels, without pgthaw's sessions.
+/// Cumulative counters and current numbers of sessions, without pgthaw's sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPulse {
     pub commits: u64,

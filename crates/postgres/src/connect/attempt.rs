@@ -111,8 +111,8 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection> {
-    // The startup packet overrides settings of databases and roles. A session without the random mark belongs to a
-    // pooler.
+    // The startup packet overrides settings of databases and roles. If the session does not return the random value of
+    // `pgthaw.session`, it belongs to a pooler.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
     let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);

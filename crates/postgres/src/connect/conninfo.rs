@@ -191,9 +191,9 @@ pub struct Parameters(BTreeMap<&'static str, String>);
 
 enum Support {
     Honoured,
-    /// Safe to ignore.
+    /// pgthaw ignores the parameter, which is safe.
     Harmless,
-    /// Ignoring other values would be a security risk.
+    /// pgthaw supports only these values. Ignoring others would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -325,7 +325,7 @@ pub fn variable(name: &str) -> Option<String> {
 // Lines of `host:port:database:user:password`; `*` matches all. sqlx's reader ignores PGPASSFILE and `passfile`, and
 // does not match sockets as libpq does.
 
-/// `wanted`: host (`localhost` for default sockets), port, database, user.
+/// `wanted`: host (`localhost` for default sockets), port, database and user to find the password of.
 ///
 /// # Errors
 /// If others may read the file. libpq only warns and ignores the file, which looks like a wrong password.
@@ -369,8 +369,6 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
     (at == 4).then_some(fields)
 }
 
-// ---- service file ----
-
 /// Searches `file` or the user's service file, then the system's.
 pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters> {
     let files = service_files(file);
@@ -403,7 +401,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
             None if line == heading => parameters = Some(Parameters::default()),
             None => {}
             Some(_) if line.starts_with('[') => break,
-            // Not shown, because it may contain a password.
+            // The error omits the line, because it may contain a password.
             Some(parameters) => {
                 let known = line
                     .split_once('=')

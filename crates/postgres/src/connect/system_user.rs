@@ -94,8 +94,6 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
     }
 }
 
-// ---- default host ----
-
 /// libpq's socket directories: Debian's, then PostgreSQL's.
 pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 

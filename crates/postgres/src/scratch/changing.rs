@@ -15,7 +15,7 @@ const REPLACEABLE_FILE: &str = "pgthaw.conf";
 /// Longer lines are split.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The server reports invalid settings as LOG.
+/// Severities of quoted messages. The server reports invalid settings as LOG.
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
@@ -55,7 +55,7 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// Messages without times and pids; without messages, the log's last lines.
+    /// Messages in the log, without times and pids; if there are none, the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -107,8 +107,6 @@ impl ScratchCluster {
         ScratchCluster::adopt(programs, directory)
     }
 }
-
-// ---- elsewhere ----
 
 impl ScratchCluster {
     /// Moves a directory of the stopped cluster to `elsewhere`, where it replaces an existing one, and leaves a link.

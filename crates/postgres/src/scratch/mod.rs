@@ -29,13 +29,13 @@ pub use owner::{
 };
 pub(super) use owner::{Owner, server_owner};
 
-/// `cluster_name`. Caches of such clusters may be emptied without confirmation.
+/// `cluster_name` of scratch clusters, whose caches may be emptied without confirmation.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
 const HBA: &str = "pg_hba.conf";
 
 const SUPERUSER: &str = "postgres";
-/// Without TCP, only part of the socket's name.
+/// No TCP: the port is only part of the socket's name.
 const PORT: u16 = 5432;
 /// Recovery of a large cluster is slow.
 const START_LIMIT: Duration = Duration::from_secs(300);
@@ -47,8 +47,8 @@ const START_TRIES: u32 = 20;
 /// The postmaster kills remaining processes 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe closes without a
-/// message. The watcher is detached: the postmaster should not reap an unknown child.
+/// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe on standard input
+/// closes without a message. It is detached, so that the postmaster does not reap an unknown child.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -70,7 +70,7 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// `None` for an adopted cluster.
+    /// Locked marker file in the directory; `None` for an adopted cluster.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
@@ -166,7 +166,7 @@ impl ScratchCluster {
         })
     }
 
-    /// For the next start; the last value wins.
+    /// Settings for the next start; the last value of a setting wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
@@ -212,7 +212,7 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        // Only a kept or borrowed cluster needs the checkpoint.
+        // The shutdown checkpoint is of use only for a kept or borrowed cluster.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
         if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
@@ -269,7 +269,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Returns the directory for `adopt`.
+    /// Keeps the stopped cluster, and returns its directory for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -289,7 +289,7 @@ impl ScratchCluster {
     }
 
     fn write_hba(&self) -> io::Result<()> {
-        // The server's user reads it.
+        // The server's user must be able to read the file.
         let mut file = self.directory.directory().create_file(HBA, 0o644)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.write_all(b"local all all trust\n")
@@ -416,7 +416,7 @@ fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
 
-/// Suitable only for little output.
+/// Only for commands with little output: nobody reads it before their end.
 fn run_until_stopped(command: &mut Command) -> Result<()> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
