@@ -33,8 +33,6 @@ use host::failure::{ErrorKind, Explain, quote_argument};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
 use host::linux::threads::lock;
 
-// ---- error ----
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} is reachable from other machines, and no token is set")]

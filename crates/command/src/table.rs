@@ -60,8 +60,6 @@ impl ExportColumn {
     }
 }
 
-// ---- error ----
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot export to {}: {source}", path.display())]
