@@ -14,8 +14,6 @@ pub fn render_age(at: Timestamp) -> String {
     format!("{} ago", counted(count, unit))
 }
 
-// ---- nanoseconds ----
-
 pub fn render_share(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
