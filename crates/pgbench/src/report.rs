@@ -77,10 +77,11 @@ pub fn parse_report(text: &str) -> PgbenchReport {
     report
 }
 
-/// If the lag grows by a smaller share of the run's time, the run keeps its rate.
+/// Minimum growth of the lag, as a share of the run's time, of a run that could not serve its rate.
 const BEHIND_SHARE: f64 = 0.05;
 
-/// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
+/// Minimum of mean lag / maximum lag of an evenly growing lag: the mean is half the maximum, after a single stall much
+/// less.
 const GROWING: f64 = 0.4;
 
 impl PgbenchReport {
@@ -94,7 +95,8 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Rate that was not served. Estimated from the lag, which grows each second by the unserved share.
+    /// Estimate of the requested rate (`--rate`), if it was not served: the lag grows each second by the unserved
+    /// share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);
@@ -198,8 +200,6 @@ fn name_of_script(text: &str) -> String {
         _ => text.rsplit('/').next().unwrap_or(text).to_owned(),
     }
 }
-
-// ---- outcome ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PgbenchOutcome {
