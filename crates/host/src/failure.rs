@@ -40,7 +40,7 @@ pub trait Explain: std::error::Error {
         format!("{self}{hint}")
     }
 
-    /// The full disk, if it caused the error. Its remedy is then printed instead of `hint`.
+    /// The full disk, if it caused the error; its remedy replaces `hint`.
     fn full_disk(&self) -> Option<FullDisk> {
         None
     }
@@ -75,14 +75,12 @@ pub struct FullDisk {
     pub instead: Option<&'static str>,
 }
 
-/// Messages of strerror(3) and SQLite for a full disk or quota.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write file formats, such as Parquet, replace the I/O error by their own: only its text
-        // remains.
+        // Libraries that write file formats keep only the text of an I/O error.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
@@ -106,7 +104,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// Only `Tree`, which refuses other users' files, returns an I/O error with a message of its own.
+/// Only `Tree`, which refuses other users' files, returns an I/O error with its own message.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -129,7 +127,6 @@ pub struct Capability {
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,
-    /// Available for some databases only.
     #[serde(skip)]
     pub is_partly: bool,
 }
@@ -219,7 +216,6 @@ pub struct Missing {
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// shared_buffers of some databases, but not of all, can be restored.
     pub restores_some_buffers: bool,
     /// First missing capability of each tier (page cache, shared_buffers).
     pub missing: Vec<Missing>,

@@ -32,7 +32,6 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// Kind of a directory entry; links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
@@ -48,7 +47,6 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Opens a directory; creates missing ones on its path.
     pub fn create(path: &Path) -> io::Result<Directory> {
         match Directory::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -76,12 +74,11 @@ impl Directory {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Metadata of an entry; links are not followed.
+    /// Does not follow links.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether `name` still refers to the file `opened`.
     pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
         let (named, opened) = match self.facts_of(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -187,7 +184,6 @@ impl Directory {
         }
     }
 
-    /// If `to` exists, it is replaced.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         Ok(renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::empty())?)
@@ -209,7 +205,7 @@ impl Directory {
         Ok(rustix::fs::symlinkat(target, &self.descriptor, single(name.as_ref())?)?)
     }
 
-    /// Removes anything but a directory. Removes a link, not its target.
+    /// Removes a link, not its target; fails for a directory.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
     }
@@ -243,7 +239,6 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes all entries as `remove_tree` does, and `last` after the others.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -329,7 +324,6 @@ impl AsFd for Directory {
     }
 }
 
-/// Directory part of a path; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -391,15 +385,11 @@ pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
-/// # Errors
-/// As `read_open_at_most`; also `InvalidData` if it is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
 }
 
-/// # Errors
-/// `FileTooLarge` above `limit` bytes.
 pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// File under a temporary name, removed on drop unless renamed by `place`. It is locked while its process lives.
+/// File under a temporary name, removed on drop unless `place` renamed it; locked while its process lives.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -58,7 +58,7 @@ impl Draft {
         self.place_first_free([name.as_ref().to_owned()]).map(drop)
     }
 
-    /// Gives the file the first name that is not taken, and returns that name.
+    /// Uses the first name that is not taken, and returns it.
     ///
     /// # Errors
     /// `AlreadyExists` if all are taken.
@@ -90,15 +90,15 @@ impl Drop for Draft {
 
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Replaces a file or link atomically. If pgthaw runs as root, it acts as the directory's owner.
+/// Replaces a file or link atomically. Root acts as the directory's owner.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Creates a draft, and removes drafts of killed processes. If pgthaw runs as root, it acts as the directory's owner,
-/// not as the owner of an existing file: in /tmp, any user could create that file to receive root's data.
+/// Also removes drafts of killed processes. Root acts as the directory's owner, not as the owner of an existing file:
+/// in /tmp, any user could create that file to receive root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -120,7 +120,6 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
-    // The file is another user's, not regular, or already removed.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

@@ -40,7 +40,7 @@ pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// Owner of the first component of the path that does not belong to root; `None` unless this process is root.
+/// Owner of the path's first component that is not root's; `None` unless this process is root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -75,7 +75,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// The user's primary group: the user need not be a member of a file's group.
+/// The user's primary group: the user may not be a member of a file's group.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
@@ -92,7 +92,7 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// Directory of this process's user. If another directory has taken its name, `remove` does not empty that one.
+/// Directory of this process's user. If another one takes its name, `remove` does not empty that one.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -114,8 +114,6 @@ impl OwnDirectory {
         }
     }
 
-    /// # Errors
-    /// `PermissionDenied` for another user's directory, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -138,7 +136,6 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory with its entries, `last` after the others.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {

@@ -20,7 +20,7 @@ const SECTOR_BYTES: u64 = 512;
 /// VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
-/// Files with an identifier in the /sys directory of NVMe, SCSI and virtio disks, logical volumes and arrays.
+/// Files in a disk's /sys directory that may identify it.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
 
 /// A whole disk, logical volume or loop device, never a partition.
@@ -54,11 +54,9 @@ pub struct DeviceCounters {
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
-    /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
-    /// Sum of the durations of reads, of writes, and of all requests. `queued_ms` / elapsed ms is the mean queue
-    /// length.
+    /// Durations of all reads, writes and requests, added up. `queued_ms` / elapsed ms is the mean queue length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,
@@ -77,7 +75,7 @@ impl Add for DeviceCounters {
 pub struct Devices {
     /// Device of the data directory; `None` without one (tmpfs).
     pub main: Option<DeviceNumber>,
-    /// Devices by name (WAL, tablespace, log of the file system), if the cluster is on several.
+    /// Devices by name (such as of the WAL), if the cluster is on several.
     pub parts: BTreeMap<&'static str, DeviceNumber>,
 }
 
@@ -145,7 +143,6 @@ fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
 }
 
-/// Directory in /sys of the disk that contains a partition; for a whole disk, `directory` itself.
 fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
     if directory.join("partition").exists() { directory.parent().map(Path::to_owned) } else { Some(directory) }
 }

@@ -1,5 +1,3 @@
-//! Checks of what this host permits, for `doctor`.
-
 use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -32,8 +30,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Type information of the running kernel. Without this file, a BPF program runs only on the kernel that it was built
-/// for.
+/// Without these type descriptions, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.
@@ -47,7 +44,6 @@ const HARMLESS: ReadLimit =
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
     pub data_directory: Option<PathBuf>,
-    /// A data file for the tests, not empty.
     pub data_file: Option<PathBuf>,
     pub files: Option<Arc<Tree>>,
     pub server_pid: Option<u32>,
@@ -58,7 +54,6 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// Disk of the data directory; without one, the disk of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
@@ -113,7 +108,6 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
-/// Reason why data cannot be warmed: it is never in the page cache, or always in memory.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
@@ -139,7 +133,6 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("evicted a scratch file in {}: {stayed} of {pages} pages stayed cached", directory.display()))
 }
 
-/// Returns the pages that stayed cached after eviction, and all pages.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
@@ -285,12 +278,11 @@ fn check_bpf() -> Found {
     }
 }
 
-/// Whether the kernel measures the CPU time of BPF programs (sysctl `kernel.bpf_stats_enabled`).
+/// Sysctl `kernel.bpf_stats_enabled`.
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
-/// Part of `union bpf_attr` (`include/uapi/linux/bpf.h`) for loading a program.
 #[repr(C)]
 struct LoadProgram {
     program_type: u32,

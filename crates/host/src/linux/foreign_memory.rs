@@ -39,10 +39,10 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// Limits pgthaw's memory: the size of the file is chosen by the program's owner.
+/// The program's owner chooses the size of its file.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address at which the program is mapped, and that mapping's offset in the program's file.
+/// Lowest address of the program in memory, and that mapping's offset in its file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -72,8 +72,8 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
-/// Reads 32 bits, `offset` bytes after the address that the variable at `pointer` contains; `None` if it contains null.
-/// Needs the right to trace the process (its owner, or root).
+/// Reads 32 bits, `offset` bytes after the address in the variable at `pointer`; `None` if that is null. Needs the
+/// right to trace the process (its owner, or root).
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -90,7 +90,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// Address that the variable at `pointer` contains; `None` if null.
+/// Address in the variable at `pointer`; `None` if null.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
@@ -140,7 +140,6 @@ impl SharedWords {
         Ok(SharedWords { first, count })
     }
 
-    /// Returns 0 beyond the end.
     pub fn read(&self, index: usize) -> u64 {
         self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }

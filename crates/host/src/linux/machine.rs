@@ -1,5 +1,3 @@
-//! The machine: identity, mounts, memory, pressure.
-
 use std::hint::black_box;
 use std::io::ErrorKind;
 use std::num::NonZero;
@@ -33,7 +31,6 @@ pub struct MachineFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub file_system: String,
-    /// Device, if the file system is on a disk.
     pub source: PathBuf,
     pub point: PathBuf,
 }
@@ -80,7 +77,7 @@ pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used space of the file system, an upper bound for any file in it.
+/// An upper bound for any file in the file system.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -155,8 +152,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Page cache that can be loaded on behalf of process `pid` without being evicted: the room in machine and cgroup if
-/// other page cache is reclaimed. Page cache of the loaded files counts as available.
+/// Page cache that can be loaded for process `pid` and stay, if the machine's and cgroup's other page cache is
+/// reclaimed. Page cache of the loaded files counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -164,7 +161,6 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
-/// Memory that `pid` can use without reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();
@@ -173,9 +169,8 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Part of a process's shared memory of `size` bytes that it has not touched yet, and that will reduce loadable memory.
-/// A lower bound: all shared memory of the cgroup counts as touched. Huge pages yield 0: they are reserved from the
-/// start.
+/// Part of a process's shared memory of `size` bytes that it has yet to allocate. A lower bound: all shared memory of
+/// the cgroup counts as touched. Huge pages are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -207,24 +202,22 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON measures the idle time of physical memory. If a file is read into memory that was free for a minute, DAMON
-// considers the file idle, and pages it out seconds later.
+// If a file is read into memory that was free for a minute, DAMON considers it idle, and pages it out seconds later.
 
-/// Share of the free memory that `apply_use` does not touch.
+/// Share of the free memory to leave untouched.
 const SPARED_RATIO: f64 = 0.1;
 
-/// Number of times that each page is touched. DAMON schemes that allow one access in ten samples ignore a single touch.
+/// DAMON schemes that allow one access in ten samples ignore a single touch.
 const TOUCHES: u32 = 5;
 
-/// Pause between touches, longer than DAMON's sampling interval of 0.5 s.
+/// Longer than DAMON's sampling interval of 0.5 s.
 const PAUSE: Duration = Duration::from_millis(550);
 
 const CHUNK_BYTES: usize = 64 << 20;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Touches up to `wanted` bytes of free memory for three seconds, then frees them, so that DAMON does not consider the
-/// next allocations idle. Evicts nothing.
+/// Touches free memory for three seconds, then frees it, so that DAMON does not count the next allocations as idle.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
@@ -260,7 +253,7 @@ pub struct Pressure {
     pub full_us_total: u64,
 }
 
-/// Pressure on `cpu`, `io` or `memory`; `None` if the kernel does not measure it (`psi=1`).
+/// `resource` is `cpu`, `io` or `memory`. `None` if not measured (`psi=1`).
 pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
     read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }

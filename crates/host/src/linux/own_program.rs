@@ -22,12 +22,11 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Number of parallel reads, which get pgthaw a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Number of pages to test: only the file's owner may query the residency of all.
+/// Number of tested pages; only the file's owner may query every page.
 const PLACES: u64 = 64;
 
 /// The program counts as cold if this many of the tested pages are not cached.
@@ -61,7 +60,7 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Range of the program's file that is mapped. Symbols, a fifth of the file, are not.
+/// Symbols, a fifth of the program's file, are not mapped.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
@@ -85,7 +84,7 @@ fn read_part(program: &File, start: u64, end: u64) {
     }
 }
 
-/// Overwrites words in /proc/PID/cmdline with the result of `hide`, padded with spaces. Ignores failures.
+/// Overwrites words in /proc/PID/cmdline with the result of `hide`, padded with spaces.
 pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
     let _ = write_over(hide);
 }

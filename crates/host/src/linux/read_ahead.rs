@@ -1,4 +1,4 @@
-//! Temporary change of a disk's read-ahead. /run/pgthaw keeps the original value meanwhile; a boot resets both.
+//! Changes a disk's read-ahead temporarily. /run/pgthaw keeps the original value meanwhile; a boot resets both.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -70,9 +70,9 @@ impl Drop for ReadAhead {
 
 #[derive(Clone, Debug)]
 struct Files {
-    /// File in /sys with the disk's setting.
+    /// In /sys, the disk's setting.
     setting: PathBuf,
-    /// File in /sys with the setting that a mounted file system uses.
+    /// In /sys, the setting that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,
@@ -101,7 +101,6 @@ impl Files {
         }
     }
 
-    /// Excludes other pgthaw processes until the file is closed.
     fn take_turn(&self) -> Result<File, Error> {
         let directory = &self.state_directory;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -190,7 +189,7 @@ impl Files {
         read_kib(&self.setting)
     }
 
-    /// Original value of the disk. `None` if a killed run had not written it, and so changed nothing.
+    /// `None` if a killed run had not written the original value, and so changed nothing.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
         let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
         let text = text.map_err(|error| Error::setting("read", &self.state, error))?;

@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Process at the client end of a backend's socket, perhaps a pooler: one of the `members` of `Clients`, or another.
+/// Process at the client end of a backend's socket, perhaps a pooler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Processes among which clients are searched. Lists of connections may be long, so they are read once, if needed.
+/// Processes that may be clients. Lists of connections may be long, so they are read once, if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,
@@ -73,7 +73,6 @@ fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
     for (number, _) in read_sockets(pid)? {
         let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(socket) => socket,
-            // The socket was closed, or its process ended.
             Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
             Err(error) => return Err(failed(error.into())),
         };
@@ -108,7 +107,7 @@ fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
     Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// Connections by the member that opened them. Reads one list per network namespace.
+/// Reads one list per network namespace.
 fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     let (mut networks, mut sockets) = (BTreeMap::new(), HashMap::new());
     for member in members {

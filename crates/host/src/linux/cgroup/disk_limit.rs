@@ -1,5 +1,3 @@
-//! I/O limits for the processes in a cgroup.
-
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +12,6 @@ use super::{
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
-/// Lowest read limit of the process's cgroup and its ancestors.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     let directory = hierarchy.directory_of(pid)?;
@@ -25,7 +22,6 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
-/// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
     /// Cgroup that has the limits; the root cgroup if whole devices are limited.
@@ -33,7 +29,7 @@ pub struct DiskLimit {
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// Cgroup for the memory limit, if `own` cannot have it (version 1).
+    /// For the memory limit, if `own` cannot have it (version 1).
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
@@ -47,7 +43,6 @@ pub struct DeviceLimit {
 }
 
 impl DiskLimit {
-    /// Tests whether limits work, by creating a cgroup.
     pub fn available() -> Result<CgroupVersion, Error> {
         let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
         let version = cgroup.files.version;
@@ -153,7 +148,7 @@ impl DiskLimit {
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
     }
 
-    /// Makes a command join the limit before exec, so that no read escapes it.
+    /// Makes a command join before exec, so that no read escapes the limit.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
         let memory = self.memory.as_ref().map(|cgroup| cgroup.files.file(PROCS_FILE));
         for path in [self.procs_file()].into_iter().chain(memory) {
@@ -179,7 +174,7 @@ impl DiskLimit {
         }
     }
 
-    /// Unlike dropping, reports errors, and a limit that the kernel no longer applies: in version 2, `systemctl
+    /// Unlike dropping, reports errors, and whether the kernel dropped the limit: in version 2, `systemctl
     /// daemon-reload` may disable the controller.
     pub fn remove(self) -> Result<(), Error> {
         let in_force = self.check();

@@ -25,11 +25,11 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// Name of the file that stores the study's unmount commands, to remove the file system after a killed run.
+/// File with the study's unmount commands, to use after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// Size of each write; the image's size is a multiple of it.
+/// Unit of writing; divides the image's size.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs needs at least 300 MB.
@@ -53,7 +53,7 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Creates another file system in a subdirectory. Removing this file system also removes that one.
+    /// Creates another file system in a subdirectory, removed with this one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user must reach the mount point.
@@ -115,7 +115,6 @@ impl LoopFileSystem {
         self.mount(asked, &names, goes_on)
     }
 
-    /// Mounts a killed run's file system again, if it is not mounted.
     pub fn mount_again(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.find_mount()?.is_some() {
             self.forget_limits();
@@ -243,13 +242,13 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // The kernel detaches the loop device when the file system is unmounted, so a cleanup only has to unmount.
+        // Detached by the kernel at the unmount, so a cleanup only has to unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     fn forget_limits(&self) {
-        // Both fail if there is nothing to undo.
+        // Fails if there is nothing to undo.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }
@@ -261,7 +260,6 @@ impl LoopFileSystem {
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Other mounts of the loop devices, made by a study's own commands.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
@@ -293,7 +291,6 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // Frees the space even if the directory cannot be removed.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -328,7 +325,6 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
-            // The next run removes leftovers.
             let _ = self.take_away();
         }
     }

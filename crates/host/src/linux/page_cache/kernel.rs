@@ -15,7 +15,7 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages queried at a time, with less than 1 MB of memory.
+/// Needs less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
@@ -33,7 +33,7 @@ const FRAME: u64 = (1 << 55) - 1;
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Maximum page frames that one read of /proc/kpageflags covers, and maximum gap of unneeded frames within it.
+/// Frames per read of /proc/kpageflags, and unneeded frames within it.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 

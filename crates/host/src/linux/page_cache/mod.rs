@@ -63,7 +63,6 @@ pub trait PageCache: std::fmt::Debug + Send + Sync {
 pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn size_bytes(&self) -> u64;
 
-    /// Counts by cachestat(2) or mincore(2).
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
 
     /// Returns maximal runs in order. `Error::ResidencyHidden` if the kernel would report all as cached.
@@ -90,9 +89,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn apply_evict(&self) -> Result<(), Error>;
 }
 
-// ---- residency ----
-
-/// Range counted at once. Few ranges of this size are partly cached, so most need no list of pages by mincore(2).
+/// Few ranges of this size are partly cached, so counting their pages mostly suffices.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Returns maximal runs in order. Calls mincore only for windows that are partly cached by cachestat's count. A page
@@ -122,12 +119,10 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
     }
 }
 
-// ---- window ----
-
-/// Maximum read-ahead used. Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
+/// Longer read-ahead gains little and delays a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
-/// Minimum read-ahead used: shorter windows gain little.
+/// Shorter read-ahead gains little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
 
 /// Touching a window's first page starts the next, so two can be in flight.
@@ -136,7 +131,7 @@ const WINDOWS_AHEAD: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     bytes: Bytes,
-    /// Whether `bytes` is twice the disk's read-ahead, by POSIX_FADV_SEQUENTIAL.
+    /// POSIX_FADV_SEQUENTIAL doubles the disk's read-ahead.
     is_doubled: bool,
 }
 
@@ -153,13 +148,11 @@ impl Window {
         Bytes(1 << self.bytes.0.ilog2())
     }
 
-    /// Maximum bytes that the kernel loads beyond a request.
+    /// Maximum bytes loaded beyond a request.
     pub fn reach(self) -> Bytes {
         Bytes(WINDOWS_AHEAD * self.bytes.0)
     }
 }
-
-// ---- drop caches ----
 
 const SWITCH: &str = "/proc/sys/vm/drop_caches";
 
