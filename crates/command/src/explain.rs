@@ -29,7 +29,7 @@ const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
 fn describe_full_disk(full: &FullDisk) -> String {
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
-    let instead = full.instead.map(|instead| format!(", or use another place with {instead}")).unwrap_or_default();
+    let instead = full.instead.map(|instead| format!(", or use another disk with {instead}")).unwrap_or_default();
     let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
     let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
     let point = point.display();

@@ -486,7 +486,6 @@ fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &R
     response
 }
 
-/// Never returns.
 async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream, LastMoved) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

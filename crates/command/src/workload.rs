@@ -1,5 +1,5 @@
-//! Classes of pages with their request rates, for a forecast. Computed from a server's counters and a snapshot's heat,
-//! the estimated request rates of its blocks.
+//! Forecast input: groups of pages with equal request rates, from a server's counters and a snapshot's heat (estimated
+//! request rate of each block).
 
 use roaring::RoaringBitmap;
 
@@ -10,7 +10,7 @@ use postgres::{Activity, RelationActivity, RelationKind};
 
 // ---- classes ----
 
-/// Requests per transaction; relations with fewer are ignored.
+/// Relations with fewer requests per transaction are ignored.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
 /// Share of an index's blocks above the leaves.
@@ -21,8 +21,8 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, by heat, coldest first. They are the bins of `Popularity::Measured` in reverse
-/// order, without the bin of absent blocks.
+/// Blocks of a relation to restore, by heat, coldest first: the bins of `Popularity::Measured` in reverse order,
+/// without the bin of absent blocks.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -171,11 +171,10 @@ const FEWEST_SCANS: f64 = 0.01;
 /// Rows count as contiguous if they are in at most this many times the blocks that they would fill.
 const NEIGHBOURS: f64 = 1.25;
 
-/// Tables of up to this many blocks warm up at once, so access patterns do not matter.
+/// Tables of up to this many blocks warm up at once.
 pub const SMALL_BLOCKS: u64 = 32;
 
-/// If more requests per transaction than this number and this share are explained by no counted scan, the forecast
-/// fails.
+/// Unexplained requests per transaction above both limits are an error.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 
@@ -203,7 +202,6 @@ impl Accesses {
         self.begins += begins;
     }
 
-    /// Subtracts repeated requests: of the first blocks of ranges, and of further blocks.
     fn take_back(&mut self, begins: f64, more_blocks: f64) {
         self.begins = (self.begins - begins).max(0.0);
         self.blocks = (self.blocks - begins - more_blocks).max(self.begins);
@@ -371,7 +369,7 @@ fn rows_of_a_block(relation: &RelationActivity) -> f64 {
 struct Lookups {
     rows: f64,
     scans: f64,
-    /// Minimum number of blocks: if the rows of each scan are contiguous.
+    /// Blocks if the rows of each scan are contiguous.
     least: f64,
     is_bitmap: bool,
 }
@@ -487,8 +485,8 @@ impl Doubts {
         };
         let loaded = names.map(|names| {
             format!(
-                "all blocks of {names} are assumed to be equally popular: their heat in the snapshot may stem from a bulk load \
-                 ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
+                "all blocks of {names} are assumed to be equally popular: their heat (estimated request rates) in the snapshot may stem \
+                 from a bulk load ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
                 self.lookups, self.blocks
             )
         });

@@ -208,6 +208,7 @@ impl Tiers {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Missing {
+    /// Name of the check.
     pub name: &'static str,
     pub remedy: String,
 }

@@ -37,7 +37,7 @@ pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// The first progress line is late if its interval ends after more than this many intervals.
+/// A first progress line later than this many intervals is late.
 const LATE: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,14 +45,14 @@ pub struct Beginning {
     /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Seconds before the start: in which pgbench connected, or whose lines the file lacks.
+    /// Seconds before the start in which pgbench connected, and seconds whose lines the file lacks.
     pub connecting_seconds: f64,
     pub missing_seconds: f64,
 }
 
 impl Beginning {
-    /// `lines` yields each line's end and rate. If the first line is late and without transactions, it covers the
-    /// connection phase; with transactions, it shows that the file lacks its beginning.
+    /// `lines` yields each line's end and rate. A late first line without transactions covers the connection phase;
+    /// with transactions, it shows that the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;

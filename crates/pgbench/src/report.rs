@@ -48,7 +48,7 @@ pub struct PgbenchReport {
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Middle and mean lag, in seconds, of the first and last progress interval that has a lag.
+    /// Of the first and last progress interval that has a lag: middle of the interval and mean lag, in seconds.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -77,11 +77,10 @@ pub fn parse_report(text: &str) -> PgbenchReport {
     report
 }
 
-/// Minimum growth of the lag, as a share of the run's time, of a run that could not serve its rate.
+/// A run whose lag grows by less than this share of its time serves its rate.
 const BEHIND_SHARE: f64 = 0.05;
 
-/// Minimum of mean lag / maximum lag of an evenly growing lag: the mean is half the maximum, after a single stall much
-/// less.
+/// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
 const GROWING: f64 = 0.4;
 
 impl PgbenchReport {
@@ -95,7 +94,7 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Estimate of the requested rate (`--rate`), if it was not served: the lag grows each second by the unserved
+    /// Requested rate (`--rate`), if it was not served: estimated from the lag, which grows each second by the unserved
     /// share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);

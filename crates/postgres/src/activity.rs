@@ -15,7 +15,6 @@ pub struct Activity {
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Process ids of the clients, and of the workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -43,12 +42,11 @@ pub struct RelationActivity {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// Of a table: rows returned by sequential scans. Of an index: entries returned.
+    /// Of a table: rows from sequential scans; of an index: entries returned.
     pub read: u64,
-    /// Of an index: rows fetched by plain index scans. Of a table: rows fetched by any index scan.
+    /// Of an index: rows fetched by plain index scans; of a table: by any index scan.
     pub fetched: u64,
     pub inserted: u64,
-    /// Updated or deleted rows.
     pub changed: u64,
 }
 
@@ -78,7 +76,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
         })))
     };
     let read = async {
-        // Runs in no transaction, which could cache statistics.
+        // Outside of a transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -182,7 +180,7 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// Pid of the leader, from a title such as `postgres: main: parallel worker for PID 4711`.
+/// The pid in a title such as `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -243,13 +241,11 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
     Ok(pid as u32)
 }
 
-/// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
-/// Types and names of wait events; requires PostgreSQL 17.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await
@@ -319,8 +315,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Name of the relation, such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0
-/// means a shared catalog.
+/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0: a shared catalog.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

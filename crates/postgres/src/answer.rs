@@ -8,10 +8,10 @@ use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::{Error, Result};
 
-/// Timeout of a query. Catalog queries take up to a minute on a cold server with a throttled disk.
+/// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Maximum rows of an answer: with names, they need less than 2 GB.
+/// With names, this many rows need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {
@@ -46,7 +46,7 @@ pub(super) async fn ask_all<T: Answer>(
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
-/// Runs a query. If the server cannot convert a text to UTF-8, runs it again without conversion.
+/// If the server cannot convert a text to UTF-8, repeats the query without conversion.
 pub(super) async fn ask_rows<T>(
     connection: &mut PgConnection,
     action: &'static str,

@@ -1,10 +1,8 @@
-//! Capabilities of a server, its directory and its programs.
-
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use host::failure::{Capability, Explain as _, Lack, name_some};
-use host::units::Fork;
+use host::units::{Fork, counted};
 use rustix::process::geteuid;
 use sqlx::postgres::PgConnection;
 
@@ -31,7 +29,6 @@ const OF_SERVER: [(&str, &str); 6] = [
 
 type Found = Result<String, Lack>;
 
-/// Results of the server's checks, and inputs for the host's checks.
 #[derive(Debug)]
 pub struct Checked {
     pub capabilities: Vec<Capability>,
@@ -223,9 +220,7 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    /// Database, and number of tables that the role may not read.
     unreadable: Vec<(String, i64)>,
-    /// Database and missing privilege.
     lacking: Vec<(String, String)>,
     installable: Option<String>,
 }
@@ -339,7 +334,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
         return Capability { is_partly: told.len() < presence.present.len(), ..refused };
     }
     if !presence.unreadable.is_empty() && is_everywhere {
-        let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
+        let told = presence.unreadable.iter().map(|(name, count)| format!("{} of {name}", counted(*count, "table")));
         let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));
         found.push(format!("but it requires SELECT on all tables, which {role} lacks: {tables}"));
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), reading_remedy(server));

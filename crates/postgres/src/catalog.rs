@@ -27,7 +27,7 @@ pub struct ForkBlocks {
     pub blocks: u64,
 }
 
-/// Number of block reads of a relation that missed shared_buffers.
+/// Block reads that missed shared_buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockReads {
     pub relation_oid: u32,
@@ -106,7 +106,6 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
     in_time("read the statistics of the relations", collect_rows(rows, decode)).await
 }
 
-/// Analysed tables only.
 pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>> {
     let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -122,7 +121,6 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
     in_time("read the tables' row counts", collect_rows(rows, decode)).await
 }
 
-/// Returns `None` if the relation was dropped, or its path is unknown.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
@@ -365,7 +363,7 @@ fn parse_oid(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Matches `PG_MAJOR_CATALOGVERSION`.
+/// Such as `PG_15_202209061`.
 fn is_version_directory(text: &str) -> bool {
     let Some((major, catalog)) = text.strip_prefix("PG_").and_then(|rest| rest.split_once('_')) else {
         return false;

@@ -13,7 +13,7 @@ use procfs::process::{Process, all_processes};
 
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
-/// Names that may be symbolic links, as PostgreSQL makes these: tablespaces and a relocated WAL.
+/// Possible symbolic links: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -58,13 +58,11 @@ impl DataDirectory {
         })
     }
 
-    /// Keeps links in the path.
     pub fn open_files(path: &Path) -> Result<Arc<Tree>> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
-    /// Data directory of the server that created the socket, from the socket's lock file. `None` without a server or
-    /// permission.
+    /// From the socket's lock file. `None` without a server or permission.
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -124,7 +122,6 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// Directories of a database, one per tablespace.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>> {
         let own = format!("/{oid}");
         let directories = self.database_directories(&mut Vec::new())?;
@@ -132,7 +129,7 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// Paths of the directories with databases' files: one per database and tablespace.
+    /// One per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
         let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
@@ -171,7 +168,6 @@ impl DataDirectory {
     }
 }
 
-/// Adds the error to `refused`; other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -232,14 +228,13 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 // `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
 // sizes always follow the constant `floatFormat`.
 
-/// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1234567.0;
 
 const SYSTEM_IDENTIFIER: usize = 0;
 const PG_CONTROL_VERSION: usize = 8;
 const STATE: usize = 16;
 
-/// `DB_IN_PRODUCTION`, the largest valid cluster state.
+/// `DB_IN_PRODUCTION`, the last state.
 const LAST_STATE: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,7 +271,7 @@ impl ControlFile {
     }
 }
 
-/// Offset of the block and segment sizes, which follow the constant. The constant is aligned to 8 bytes.
+/// The constant, aligned to 8 bytes, precedes the block and segment sizes.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -294,12 +289,12 @@ pub struct Postmaster {
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
-    /// By the system clock at the server's start.
+    /// By the system clock, which may have been set since.
     pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
-    /// Start of the server by the process's age, which clock changes do not affect; else from the file.
+    /// By the process's age, which clock changes do not affect; else by the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
@@ -314,7 +309,7 @@ fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
     parse_postmaster(&String::from_utf8_lossy(&text))
 }
 
-/// Whether a child of the postmaster has the pid `number` in its own pid namespace.
+/// `number` is the child's pid in its own pid namespace.
 pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
     let is_it = |process: &Process| {
         let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
@@ -331,7 +326,7 @@ fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// Finds the server in `directory` that has the pid `number` in a container's pid namespace.
+/// `number` is the server's pid in its container's pid namespace.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;

@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps the extension's schema from being renamed or dropped during a statement in the same transaction. If pgthaw is
-/// stopped, no lock remains. Unlike a row lock, this lock needs no transaction id. The timeout is below
-/// deadlock_timeout, so that no other transaction is aborted.
+/// Keeps schemas from being renamed or dropped during a statement. It is sent in the same transaction, so that a
+/// stopped pgthaw leaves no lock. Unlike a row lock, it needs no transaction id. The timeout is below deadlock_timeout:
+/// no other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -30,13 +30,13 @@ pub struct Extension {
     pub version: String,
     /// Whether a role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// Whether this session may lock pg_namespace to prevent that.
+    /// Whether this session may lock pg_namespace, which keeps the schema in place.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// Replaces each `{name}` by its value, or else by the schema. Braces inside of values stay. Drops comments,
-    /// because a value may contain a line end.
+    /// Replaces each `{name}` by its value, or by the schema. Braces inside of values stay. Drops comments, because a
+    /// value may contain a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -80,7 +80,7 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// Runs a statement that uses the extension; `None` if `statement` returns none. Errors name the missing privilege.
+/// `None` if `statement` returns none. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -99,7 +99,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// As `ask_where_it_is`, by a cursor for many rows, so that a stopped client leaves no lock.
+/// Uses a cursor for many rows, so that a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -144,7 +144,7 @@ where
     visited
 }
 
-/// Whether extension_there_13.sql failed because the extension was moved to another schema.
+/// extension_there_13.sql fails if the extension was moved to another schema.
 fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
@@ -201,7 +201,6 @@ pub(super) async fn explain_refusal(
     }
 }
 
-/// Role or privilege to GRANT, if any.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
     // pg_monitor does not help pg_prewarm.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
@@ -303,7 +302,6 @@ impl Prewarmer {
     }
 }
 
-/// Batches of `BATCH_BLOCKS`; cuts longer ranges.
 fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
     let mut batches: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0;

@@ -49,7 +49,6 @@ impl Lender {
         Ok(lender)
     }
 
-    /// Start options without `-D`.
     pub fn options(&self) -> &[String] {
         &self.options
     }
@@ -108,7 +107,7 @@ impl Drop for Lender {
     }
 }
 
-/// Options of the last start without `-D`, from `postmaster.opts`, which quotes them.
+/// Options of the last start, from `postmaster.opts`, which quotes them.
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -151,7 +150,7 @@ fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
-/// Value of a setting with the options of the last start, by `postgres -C`.
+/// Uses the options of the last start.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
@@ -181,7 +180,6 @@ pub enum SettingRefusal {
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,
-    /// Has only an empty postgresql.conf.
     directory: TempDir,
 }
 
@@ -195,7 +193,7 @@ impl SettingJudge<'_> {
         Ok(SettingJudge { programs, directory })
     }
 
-    /// Returns why PostgreSQL refuses the setting. Accepts any name with a dot.
+    /// Accepts any name with a dot.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>> {
         let mut command = Command::new(self.programs.path("postgres")?);
         // All users can see arguments.

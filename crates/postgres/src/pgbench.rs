@@ -97,7 +97,6 @@ fn not_a_log(line: &str) -> Error {
 
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Visits the transactions of all log files, in no particular order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<()> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);
@@ -118,12 +117,11 @@ pub fn read_pgbench_version(program: &Path) -> Result<String> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Scripts and their weights.
     pub scripts: Vec<(Script, u32)>,
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,
     pub clients: u32,
-    /// Threads; at most `clients` are used.
+    /// Limited to `clients`.
     pub jobs: u32,
     /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
@@ -149,7 +147,6 @@ pub enum TransactionLog {
 }
 
 impl Load {
-    /// A load without scripts and limits.
     pub fn new(clients: u32, jobs: u32, seconds: u32) -> Load {
         Load {
             scripts: Vec::new(),

@@ -3,7 +3,6 @@ use std::process::Command;
 
 use super::{Error, Result};
 
-/// Debian and Ubuntu: `/usr/lib/postgresql/15/bin`.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@ use super::screen::Canvas;
 
 const HEIGHT: usize = 10;
 
-/// Default and maximum width in cells.
 const WIDTH: usize = 76;
 const WIDEST: usize = 110;
 

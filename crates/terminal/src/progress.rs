@@ -127,7 +127,6 @@ pub struct Part {
     /// The same text in fewer cells.
     shorter: String,
     is_bar: bool,
-    /// Separator before this part.
     joint: &'static str,
     /// Parts with greater numbers are dropped first; 0 is never dropped.
     priority: u8,

@@ -179,7 +179,7 @@ fn check_memory(target: &HostTarget) -> Found {
         };
         return Err(Lack::new(detail, remedy));
     }
-    let of_total = format!("{own} of {total} can hold loaded data");
+    let of_total = format!("{own} of the machine's {total} can hold loaded data");
     Ok(match read_memory_limit(own_pid) {
         Ok(Some(limit)) => format!("{of_total}; the cgroup's limit is {}", limit.limit_bytes),
         Ok(None) => format!("{of_total}; no cgroup limit"),
@@ -201,7 +201,7 @@ fn check_direct_io(target: &HostTarget) -> Found {
             .map(|()| "a scratch file".to_owned()),
     };
     match tried {
-        Ok(what) => Ok(format!("O_DIRECT reads {what}")),
+        Ok(what) => Ok(format!("O_DIRECT reads of {what} work")),
         Err(Error::File { path, source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
             let file_system = read_mount(&path).map_or("this file system".to_owned(), |mount| mount.file_system);
             Err(Lack::new(format!("{file_system} does not support O_DIRECT"), "move the data to ext4, xfs or btrfs"))
@@ -223,7 +223,7 @@ fn read_directly(file: DirectFile) -> Result<(), Error> {
 
 fn check_io_uring() -> Found {
     match setup_io_uring() {
-        Ok(_) => Ok("a ring can be created".to_owned()),
+        Ok(_) => Ok("an io_uring instance can be created".to_owned()),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Err(Lack::new("the kernel has no io_uring", "use Linux 5.6 or later (pgthaw also reads without it)"))
         }
@@ -278,7 +278,7 @@ fn check_bpf() -> Found {
     }
 }
 
-/// Sysctl `kernel.bpf_stats_enabled`.
+/// Whether the kernel measures the CPU time of BPF programs (sysctl `kernel.bpf_stats_enabled`).
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }

@@ -117,7 +117,7 @@ fn cgroup_hint(error: &io::Error) -> String {
             "run pgthaw as root; in a container: `docker run --privileged --cgroupns=host`".into()
         }
         Some(libc::EBUSY) => {
-            "the cgroup that must enable the controller contains processes: run pgthaw on the host".into()
+            "a cgroup with processes cannot enable the controller: run pgthaw on the host, not in a container".into()
         }
         Some(libc::ENODEV) => "limit a whole disk, not a partition".into(),
         _ => "dmesg may show the cause".into(),

@@ -99,7 +99,7 @@ pub fn leave_job() {
     IS_LEFT.store(true, SeqCst);
 }
 
-/// The waiting process need not act when this one ends.
+/// Declares the coming end of this process deliberate, so that the waiting process does not run the job.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }

@@ -17,7 +17,7 @@ use super::{Error, signals};
 use crate::fieldwise;
 use crate::units::Bytes;
 
-/// -1000 to 1000 (proc(5)).
+/// This process's preference in the kernel's OOM killer, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// Maximum on 64 bits: include/linux/threads.h.

@@ -191,9 +191,9 @@ pub struct Parameters(BTreeMap<&'static str, String>);
 
 enum Support {
     Honoured,
-    /// pgthaw ignores the parameter, which is safe.
+    /// Safe to ignore.
     Harmless,
-    /// pgthaw supports only these values. Ignoring others would be a security risk.
+    /// Other values must not be ignored: that would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -325,7 +325,7 @@ pub fn variable(name: &str) -> Option<String> {
 // Lines of `host:port:database:user:password`; `*` matches all. sqlx's reader ignores PGPASSFILE and `passfile`, and
 // does not match sockets as libpq does.
 
-/// `wanted`: host (`localhost` for default sockets), port, database and user to find the password of.
+/// `wanted`: host (`localhost` for default sockets), port, database, user.
 ///
 /// # Errors
 /// If others may read the file. libpq only warns and ignores the file, which looks like a wrong password.
@@ -401,7 +401,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
             None if line == heading => parameters = Some(Parameters::default()),
             None => {}
             Some(_) if line.starts_with('[') => break,
-            // The error omits the line, because it may contain a password.
+            // Omits the line, because it may contain a password.
             Some(parameters) => {
                 let known = line
                     .split_once('=')

@@ -15,7 +15,7 @@ const REPLACEABLE_FILE: &str = "pgthaw.conf";
 /// Longer lines are split.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Severities of quoted messages. The server reports invalid settings as LOG.
+/// The server reports invalid settings as LOG.
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
@@ -38,7 +38,7 @@ impl ScratchCluster {
         self.replace_file(REPLACEABLE_FILE, &lines)
     }
 
-    /// Not for a borrowed cluster.
+    /// Fails for a borrowed cluster.
     pub(super) fn data(&self) -> std::io::Result<Tree> {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
@@ -55,7 +55,7 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// Messages in the log, without times and pids; if there are none, the log's last lines.
+    /// Messages without times and pids; without messages, the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -92,7 +92,6 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Waits until the killed owner's server has stopped.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let began = Instant::now();
         let is_running =
@@ -121,7 +120,6 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Creates a directory; replaces an existing one.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

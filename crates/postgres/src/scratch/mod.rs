@@ -35,7 +35,7 @@ pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 const HBA: &str = "pg_hba.conf";
 
 const SUPERUSER: &str = "postgres";
-/// No TCP: the port is only part of the socket's name.
+/// Without TCP, the port is only part of the socket's name.
 const PORT: u16 = 5432;
 /// Recovery of a large cluster is slow.
 const START_LIMIT: Duration = Duration::from_secs(300);
@@ -56,7 +56,6 @@ exec 3<&-
 exec "$@"
 "#;
 
-/// Modes of `pg_ctl stop -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopMode {
     Fast,
@@ -70,12 +69,11 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// Locked marker file in the directory; `None` for an adopted cluster.
+    /// `None` for an adopted cluster.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
     _sockets: MarkedDirectory,
-    /// Owned by the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
@@ -105,7 +103,6 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    /// Takes over the stopped cluster in `directory/data`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;
@@ -166,7 +163,7 @@ impl ScratchCluster {
         })
     }
 
-    /// Settings for the next start; the last value of a setting wins.
+    /// For the next start; the last value of a setting wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
@@ -212,7 +209,7 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        // The shutdown checkpoint is of use only for a kept or borrowed cluster.
+        // Only a kept or borrowed cluster needs the shutdown checkpoint.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
         if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
@@ -269,7 +266,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Keeps the stopped cluster, and returns its directory for `adopt`.
+    /// Returns the directory for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -289,7 +286,7 @@ impl ScratchCluster {
     }
 
     fn write_hba(&self) -> io::Result<()> {
-        // The server's user must be able to read the file.
+        // The server's user reads it.
         let mut file = self.directory.directory().create_file(HBA, 0o644)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.write_all(b"local all all trust\n")
@@ -402,8 +399,6 @@ impl Borrowed {
     }
 }
 
-// ---- making ----
-
 /// Global, because the signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
@@ -416,7 +411,7 @@ fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
 
-/// Only for commands with little output: nobody reads it before their end.
+/// Reads the output only at the command's end, so it must be little.
 fn run_until_stopped(command: &mut Command) -> Result<()> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
@@ -436,8 +431,6 @@ fn run_until_stopped(command: &mut Command) -> Result<()> {
         false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
-
-// ---- listening ----
 
 /// Number of ports to try: other servers may use some.
 const PORTS: u16 = 100;
@@ -489,8 +482,6 @@ impl ScratchCluster {
         )
     }
 }
-
-// ---- running ----
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

@@ -22,13 +22,12 @@ pub(super) const MARK: &str = ".pgthaw-owner";
 
 pub(super) const SOCKETS: &str = "s";
 
-/// An older empty directory counts as abandoned: its owner was killed before marking it.
+/// An older empty directory counts as abandoned: its owner was killed before it placed the marker file.
 const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
-    /// Holds the lock.
     _file: File,
 }
 
@@ -48,7 +47,7 @@ impl OwnerMark {
     }
 }
 
-/// Temporary directory with a marker file, removed on drop.
+/// Removed on drop.
 #[derive(Debug)]
 pub struct MarkedDirectory {
     directory: OwnDirectory,
@@ -78,12 +77,12 @@ impl Drop for MarkedDirectory {
     }
 }
 
-/// Removes the directory, the marker file last: after a failure, the directory is still marked.
+/// Removes the marker file last: after a failure, the directory is still marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
 
-/// Removes abandoned directories, except those whose server is still stopping.
+/// Keeps directories whose server is still stopping.
 pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
@@ -118,7 +117,6 @@ fn holds_drafts_alone(directory: &Directory) -> bool {
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
 }
 
-/// Locks the marker file, if the owner and its server have ended.
 fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
     let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();
@@ -160,7 +158,7 @@ impl Owner {
     }
 }
 
-/// Creates a directory with a marker file. The server's user can only traverse it.
+/// The server's user can only traverse the directory.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark)> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;

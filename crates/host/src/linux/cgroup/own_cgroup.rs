@@ -32,7 +32,7 @@ pub struct OwnCgroup {
     hierarchy: Hierarchy,
     pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
-    /// Where processes of unknown origin move at removal.
+    /// Cgroup to which processes of unknown origin move at removal.
     home: PathBuf,
     is_removed: bool,
 }
