@@ -154,7 +154,7 @@ impl PgbenchReport {
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
             "query mode" => self.query_mode = value.trim().parse().ok(),
-            // The weight follows its script's line.
+            // The line with the weight follows that of its script.
             " - weight" => self.mix.last_mut().into_iter().for_each(|(_, weight)| *weight = number().unwrap_or(1)),
             what if what.starts_with("SQL script ") => self.mix.push((name_of_script(value), 1)),
             what if what.starts_with("number of transactions above the ") => {

@@ -251,7 +251,7 @@ pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<
     ask_all(connection, "read the names of wait events", question).await
 }
 
-/// Excludes this session and sleeping background processes.
+/// Current waits, except of this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {

@@ -129,7 +129,7 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// One per database and tablespace.
+    /// Directories of databases' files: one per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
         let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())

@@ -160,7 +160,7 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
-    /// Whether to try no further host.
+    /// Whether the error ends the search for a host that accepts the connection.
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });

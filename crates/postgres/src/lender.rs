@@ -150,7 +150,7 @@ fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
-/// Uses the options of the last start.
+/// Value that the server has after a start with the options of the last one.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;

@@ -54,7 +54,7 @@ pub struct Server {
     pub address: String,
     /// Database of the first connection.
     pub database: String,
-    /// By this machine's clock.
+    /// Start of the server by this machine's clock.
     pub started_at: Option<Timestamp>,
     /// A standby's WAL source, if visible.
     sender: Address,
@@ -197,7 +197,7 @@ impl Server {
     }
 }
 
-/// Overrides settings of the database's owner.
+/// Overrides settings that the database's owner may have made (ALTER DATABASE).
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })

@@ -69,14 +69,14 @@ pub async fn read_server_statistics(
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Excludes pgthaw's own clients. Backends report at most once a second.
+/// Transactions, and active clients except pgthaw's. Backends report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64)> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
     Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
-/// pg_stat_user_tables with `total_bytes`.
+/// Rows of pg_stat_user_tables, with `total_bytes`: size including indexes and TOAST.
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics> {
     const ACTION: &str = "read the tables' statistics";
     let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
@@ -194,7 +194,7 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
     counted.iter().map(|one| (one.oid, blocks(one))).filter(|(_, blocks)| *blocks > 0).collect()
 }
 
-/// Fewer calls have no meaningful mean.
+/// Minimum number of calls for a meaningful mean.
 const FEWEST_CALLS: f64 = 200.0;
 
 /// Extension version that renamed columns (PostgreSQL 17).

@@ -82,7 +82,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // If this fails, the next writer removes the draft.
+            // If this fails, the next writer in the directory removes the draft.
             let _ = self.directory.remove_file(&self.name);
         }
     }

@@ -22,7 +22,7 @@ pub use tree::Tree;
 
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Modes before the umask applies.
+/// Modes of new files and directories before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
 pub const DIRECTORY_MODE: u32 = 0o777;
 

@@ -47,7 +47,7 @@ pub struct Controller {
     pub write_cache: String,
 }
 
-/// Totals since boot.
+/// Totals of a device since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     pub reads: u64,

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use super::Error;
 use crate::files::{Tree, open_regular_with};
 
-/// Bytes; satisfies every device as alignment of offset, length and memory.
+/// Alignment in bytes of offset, length and memory of a direct read that satisfies every device.
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Prevents an endless loop.
+            // The offset must grow, else the loop would not end.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

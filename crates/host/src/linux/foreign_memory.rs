@@ -39,7 +39,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// The program's owner chooses the size of its file.
+/// Limits the memory for reading the program's file, whose size its owner chooses.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
 /// Lowest address of the program in memory, and that mapping's offset in its file.

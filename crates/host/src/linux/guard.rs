@@ -34,9 +34,9 @@ static IS_LEFT: AtomicBool = AtomicBool::new(false);
 pub enum Ended {
     /// The working process ended deliberately, or by a signal before the job started.
     AsMeant(ExitStatus),
-    /// It ended unexpectedly, before any job started.
+    /// The working process ended unexpectedly, before any job started.
     BeforeTheJob(ExitStatus),
-    /// It ended unexpectedly, then the job ended. The second field is the job's status; `None` if unknown.
+    /// The working process ended unexpectedly, then the job ended. The second status is the job's, `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 

@@ -35,7 +35,7 @@ pub struct Mount {
     pub point: PathBuf,
 }
 
-/// Two processes' pids are comparable if both fields agree.
+/// Pids of two processes are comparable if they have equal boots and pid namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
     /// Boot identifier; empty if unknown.
@@ -77,7 +77,7 @@ pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// An upper bound for any file in the file system.
+/// Used space of the file system: an upper bound for the size of any file in it.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -248,7 +248,7 @@ pub struct Pressure {
     pub some_ratio_avg10: f64,
     /// Share of the last 10 s in which all busy tasks waited.
     pub full_ratio_avg10: f64,
-    /// Since boot.
+    /// Total waiting time since boot, in microseconds.
     pub some_us_total: u64,
     pub full_us_total: u64,
 }

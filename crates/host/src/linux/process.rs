@@ -154,7 +154,7 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// Depends on the processor architecture.
+    /// Number of the system call, which depends on the processor architecture.
     pub number: u32,
     pub path: PathBuf,
     pub device: (u32, u32),
@@ -177,7 +177,7 @@ pub enum Stage {
     Lives,
     /// sched_process_exit may have fired.
     Ends,
-    /// sched_process_exit has fired; perhaps a zombie.
+    /// The tracepoint sched_process_exit has fired; perhaps a zombie.
     Ended,
 }
 
@@ -334,7 +334,7 @@ fn of_ticks(ticks: u64) -> Duration {
 
 const KTHREADD: u32 = 2;
 
-/// Includes children that were waited for.
+/// Consumption of a process, including its children that it waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.

@@ -26,7 +26,7 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Tests by writing the current value.
+    /// Tests whether the setting can be changed, by writing its current value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
@@ -70,9 +70,9 @@ impl Drop for ReadAhead {
 
 #[derive(Clone, Debug)]
 struct Files {
-    /// In /sys, the disk's setting.
+    /// File in /sys with the disk's setting.
     setting: PathBuf,
-    /// In /sys, the setting that a mounted file system uses.
+    /// File in /sys with the setting that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Locks even if a holder panicked: the panic is reported elsewhere.
+/// Locks even if a thread that held the lock panicked: the panic is reported elsewhere.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -69,7 +69,7 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// `None` for an adopted cluster.
+    /// Locked marker file; `None` for an adopted cluster.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
@@ -266,7 +266,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Returns the directory for `adopt`.
+    /// Keeps the cluster; returns its directory, for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -286,7 +286,7 @@ impl ScratchCluster {
     }
 
     fn write_hba(&self) -> io::Result<()> {
-        // The server's user reads it.
+        // The server's user must be able to read the file, whatever the umask.
         let mut file = self.directory.directory().create_file(HBA, 0o644)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.write_all(b"local all all trust\n")
@@ -321,7 +321,7 @@ impl ScratchCluster {
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Later options win.
+        // Of conflicting options, the server uses the last: these must precede pgthaw's.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);

@@ -47,7 +47,7 @@ impl OwnerMark {
     }
 }
 
-/// Removed on drop.
+/// Temporary directory with a marker file, removed on drop.
 #[derive(Debug)]
 pub struct MarkedDirectory {
     directory: OwnDirectory,

@@ -275,13 +275,13 @@ const V2_PROCESSOR_WEIGHT: &str = "20";
 pub struct Isolation {
     /// Cgroup of controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
-    /// Only in version 1.
+    /// Cgroup of controller cpu; only in version 1.
     cpu: Option<OwnCgroup>,
     device: Option<DeviceNumber>,
     can_reclaim: bool,
 }
 
-/// Also removes cgroups without a `LeftCgroup` record.
+/// Removes cgroups that killed pgthaw processes left beside the server's, even without a `LeftCgroup` record.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));

@@ -299,7 +299,7 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum of quoted output.
+/// Maximum bytes of a program's output that an error quotes.
 const SAID_BYTES_MAX: u64 = 4096;
 
 /// Runs a program. Kills its process group if `goes_on` returns false.

@@ -29,7 +29,7 @@ const LOG_IMAGE: &str = "log-image";
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// Unit of writing; divides the image's size.
+/// Size of a write; the image's size is a multiple of it.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs needs at least 300 MB.
@@ -109,7 +109,7 @@ impl LoopFileSystem {
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let (names, commands) = (self.attach_all(asked)?, asked.commands());
         self.keep_unmount(&commands, &names)?;
-        // Some studies' `make` commands also mount.
+        // A study's own `make` commands may also mount the file system.
         self.make_mount_point()?;
         run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
@@ -242,13 +242,13 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // Detached by the kernel at the unmount, so a cleanup only has to unmount.
+        // The kernel detaches a mounted loop device at the unmount, so a cleanup only has to unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     fn forget_limits(&self) {
-        // Fails if there is nothing to undo.
+        // Both calls fail if there is nothing to undo.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }

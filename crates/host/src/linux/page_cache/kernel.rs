@@ -47,7 +47,7 @@ pub struct PageTables {
 }
 
 impl PageTables {
-    /// EACCES or EPERM without root.
+    /// Fails with EACCES or EPERM without root.
     pub fn open() -> io::Result<PageTables> {
         let flags = File::open("/proc/kpageflags")?;
         let pagemap = File::open("/proc/self/pagemap")?;
@@ -198,7 +198,7 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // mincore(2) counts in the kernel's pages.
+        // mincore(2) writes one byte for each of the kernel's pages.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of
@@ -214,7 +214,7 @@ impl Mapping {
     }
 }
 
-/// Its memory is never read: a truncated file would raise SIGBUS.
+/// Mapping of a file. The mapped memory is never read: a truncated file would raise SIGBUS.
 struct Mapping {
     memory: *mut c_void,
     bytes: usize,

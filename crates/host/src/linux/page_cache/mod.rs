@@ -28,27 +28,27 @@ pub struct PageCounts {
     pub recently_evicted: u64,
 }
 
-/// Reads since the page was cached. Active pages stay longer than those read once.
+/// Number of reads of a page since it was cached. Active pages stay longer than those read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// None (read-ahead), or unknown.
+    /// Not read since it was cached (read-ahead), or unknown.
     Idle,
-    /// Once.
+    /// Read once.
     Referenced,
-    /// Twice: on the active list.
+    /// Read twice: on the kernel's active list.
     Active,
-    /// More often.
+    /// Read more than twice.
     ActiveReferenced,
 }
 
 /// Loads a file sequentially by the kernel's read-ahead, in large folios and without copying.
 pub trait InOrder {
-    /// `range` must follow the last one. Returns fewer bytes at the end of the file; 0 past it.
+    /// `range` must follow that of the previous call. Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
 }
 
 pub trait PageCache: std::fmt::Debug + Send + Sync {
-    /// `None` if it does not exist: dropped relations and the end of a segment chain are no errors.
+    /// `None` if the file does not exist: dropped relations and the end of a segment chain are no errors.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
 
     fn page_bytes(&self) -> u64;
@@ -72,7 +72,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// without root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
 
-    /// `Error::File` if the file system hides them.
+    /// `Error::File` if the file system hides extents.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
     /// Returns fewer bytes at the end of the file; 0 past it.

@@ -24,7 +24,7 @@ use crate::units::{Bytes, PageRange};
 
 #[derive(Clone, Debug)]
 pub struct SystemPageCache {
-    /// Allowed files; `None` allows any.
+    /// Files that may be opened; `None` allows any.
     files: Option<Arc<Tree>>,
     facts: Facts,
 }
