@@ -35,7 +35,7 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     }
 }
 
-/// The printed `psql` gets the server's address (`Server::psql`).
+/// `Server::psql` adds the server's address when the command is printed.
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
     run_in(databases, &format!("CREATE EXTENSION {name}"))
 }
@@ -51,7 +51,6 @@ fn run_in(databases: &[String], statement: &str) -> String {
     }
 }
 
-/// The printed `psql` gets the server's address.
 pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }

@@ -10,7 +10,7 @@ use host::failure::{SERVERS_PSQL, quote_argument};
 /// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// After `TYPED`: the command without its user.
+/// Placeholder after `TYPED`: the command is printed without its user option.
 const WITHOUT_USER: &str = "(no -U)";
 
 /// Placeholder for a command that is unknown until the connected role is known.
@@ -83,12 +83,12 @@ pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// Marks the commands in a text, so that printing does not complete them.
+/// Marks the commands in a text, so that printing adds no options to them.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }
 
-/// Completes commands and hides secrets of the command line.
+/// Adds options to the commands in a text, and hides secrets of the command line.
 pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }
