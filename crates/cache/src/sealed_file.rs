@@ -201,7 +201,7 @@ impl<'a> Metadata<'a> {
             lsn: self.text(LSN)?.to_owned(),
             timeline: self.number(TIMELINE)?,
         };
-        // PostgreSQL's configure allows 1 to 32 kB.
+        // PostgreSQL can be built with blocks of 1 to 32 kB.
         if !source.block_size.is_power_of_two() || !(1024..=32_768).contains(&source.block_size) {
             return Err(self.wrong(BLOCK_SIZE));
         }
@@ -269,7 +269,7 @@ pub const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// A footer takes about 1 kB per row group: some 8 MB for a film of 10⁹ events.
+/// Maximum size of a footer, which takes about 1 kB per row group: some 8 MB for a film of 10⁹ events.
 const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
 /// Bytes before the checksum in thrift's compact form: key, type "binary" and length.

@@ -37,7 +37,7 @@ const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
-/// Mean read in bytes above which the kernel reads ahead of a cold job (docs/films.md).
+/// If a cold job's mean read has more bytes than this, the kernel reads ahead for it (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
 /// A device that delivered a larger multiple of the job's bytes also read for other processes.

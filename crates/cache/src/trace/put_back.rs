@@ -488,7 +488,8 @@ impl Journals {
         }
     }
 
-    /// Also removes marker files of killed restores, and returns the pids of other restores.
+    /// Marks this process as an active restore, removes marker files of killed ones, and returns the pids of other
+    /// active ones.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>)> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();

@@ -140,6 +140,7 @@ pub struct Job {
     block_size: u32,
 }
 
+/// A piece of the film, and the reads that fetch its missing blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     piece: Piece,

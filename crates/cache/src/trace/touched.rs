@@ -234,7 +234,7 @@ impl Touched {
         self.blocks() + self.gone_blocks + self.truncated_blocks
     }
 
-    /// Share of film blocks beyond the end of their file, 0 to 1. No job requests them.
+    /// Share of film blocks beyond the end of their file, 0 to 1. No job requests such blocks.
     pub fn truncated_share(&self) -> f64 {
         self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }

@@ -68,7 +68,7 @@ pub enum Verdict {
     Wanted,
     Other,
     Own,
-    /// Undecided: its session may still set a name.
+    /// Undecided: the process's session may still set a wanted name.
     NotYet,
 }
 

@@ -136,7 +136,8 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 // one; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes fragment
 // reads, so their extra cost is limited.
 
-/// Minimum ratio of heat per second to the next pass's. Each pass adds reads, which live traffic needs too.
+/// A pass needs this multiple of the next pass's heat per second, because each pass adds reads, which live traffic
+/// needs too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -333,7 +333,7 @@ impl Plan {
     }
 }
 
-/// Class of similar density, within which steps are read by position.
+/// Class of similar heat per second, within which steps are read by position.
 fn density_class(density: f64) -> i32 {
     density.log(1.5).floor() as i32
 }

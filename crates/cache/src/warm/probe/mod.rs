@@ -470,13 +470,13 @@ pub struct Fit {
 
 /// Rates above this share of the best one count as equal, because measurements vary as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
-/// Minimum gain that justifies a greater depth.
+/// Minimum gain (as a factor) that justifies more reads in flight.
 const GAIN_MIN: f64 = 1.05;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Small {
     pub reads_per_second: f64,
-    /// Smallest depth that nearly reaches this rate.
+    /// Fewest reads in flight that nearly reach this rate.
     pub depth: u32,
     /// Median latency of single reads: one pause would distort a mean.
     pub alone_seconds: f64,

@@ -97,8 +97,9 @@ impl Splits {
         Splits { gap_pages, credit: Mutex::default() }
     }
 
-    /// Drops cached pieces, shortest first, until reads load `needed_pages` on average. Keeps all if pages are dirty:
-    /// they would stay, and the kernel would write them at once. Returns the pages it tried to drop.
+    /// Drops cached pages that split a read, shortest runs first, until reads load `needed_pages` on average. Keeps all
+    /// if pages are dirty: they would stay, and the kernel would write them at once. Returns the number of pages it
+    /// tried to drop.
     pub fn drop_from(
         &self,
         file: &dyn CachedFile,
