@@ -140,7 +140,6 @@ impl Account {
         blocks
     }
 
-    /// Reason why fetched blocks stay cached, if their users are unknown.
     pub fn remark(&self) -> Option<String> {
         self.source.doubt().map(|why| format!("pages loaded for the job stay cached if others may use them: {why}"))
     }

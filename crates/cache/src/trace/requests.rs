@@ -523,7 +523,6 @@ impl Files {
         Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
     }
 
-    /// The next segment, if it exists and is not watched yet.
     pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {
         let segment = self.segments.get(file as usize)?;
         let next = Segment { number: segment.number + 1, ..*segment };

@@ -462,7 +462,7 @@ impl Lent {
     }
 }
 
-/// Joins the server's memory cgroup if its memory is limited. Returns a remark on failure.
+/// Joins the server's memory cgroup if the memory of either process is limited. Returns a remark on failure.
 pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     let own = read_memory_limit(std::process::id()).ok().flatten();
     let of_server = read_memory_limit(postmaster_pid).ok().flatten();
