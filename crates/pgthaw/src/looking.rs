@@ -47,7 +47,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnectio
     Ok(connection)
 }
 
-/// Retries `open` until it succeeds. Before each attempt, calls `tell` with the last failure, `None` at first.
+/// Retries `open` until it succeeds. Passes the last error to `tell` before each attempt (`None` before the first).
 pub async fn open_again<T, F: Future<Output = Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),

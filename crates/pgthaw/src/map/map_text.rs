@@ -348,7 +348,7 @@ const OS_ASCII: [char; 3] = ['-', '~', '='];
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// The measured tier holds no block of the cell; the other tier may hold some.
+/// One cache is not visible, and the visible one holds no block of the cell.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,7 +363,7 @@ impl Seen {
     }
 }
 
-/// Appearance of a cell, by the tier that holds most of its cached blocks.
+/// Appearance of a cell of the bar, by the cache that holds most of its cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,
@@ -434,7 +434,7 @@ fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     }
 }
 
-/// Only a ratio of 1 gets the last glyph.
+/// Chooses a glyph by the cached share. Only a share of 1 gets the last glyph.
 fn step(glyphs: &[char], ratio: f64) -> char {
     let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]

@@ -17,7 +17,7 @@ use postgres::{
 };
 use terminal::{Canvas, Column, printable, render_columns, render_seconds, render_short, wrap_text};
 
-/// Options for the fill time.
+/// Options of `--rows`, for the time that random reads need to load each table.
 #[derive(Debug, Args)]
 pub struct FillArguments {
     /// Random reads per second of the device, one block each [default: from `doctor --probe`, else 3000]

@@ -12,7 +12,7 @@ use cache::{
 use host::files::EntryKind;
 use terminal::{Canvas, Progress};
 
-/// Options for the relations and their form.
+/// Options that select relations and set the form of the map.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ViewArguments {
     #[command(flatten)]
@@ -154,7 +154,7 @@ fn render_fork(fork: &ForkMap, map: &Map) -> Value {
     merge([of_fork, render_residency(&fork.residency(), map)])
 }
 
-/// null for a tier that was not measured; 0 would be wrong.
+/// The figures of a cache that was not measured are null; 0 would be wrong.
 fn render_residency(residency: &Residency, map: &Map) -> Value {
     let os = (map.os == TierState::Measured).then_some(residency.os);
     let of_buffers = |value: u64| (map.buffers == TierState::Measured).then_some(value);

@@ -273,7 +273,7 @@ fn describe_normal(is_told: bool, watched: &Watched) -> String {
 /// Maximum blocks per transaction that a warm server reads from the device.
 const DEVICE_READS: f64 = 0.01;
 
-/// Without device counters: maximum share of blocks that a warm server misses in shared_buffers.
+/// Maximum share of blocks that a warm server misses in shared_buffers. Used if device reads are not visible.
 const READ_SHARE: f64 = 0.05;
 
 #[derive(Debug)]
@@ -385,7 +385,7 @@ pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
 enum Division {
     /// Distributes accesses over relations by counted lookups.
     Lookups,
-    /// Distributes accesses by heat: lookups were not counted.
+    /// Distributes accesses by how often blocks were used (heat), because lookups were not counted.
     Heat,
     /// Half of the accesses go to tables and half to indexes, by size, because too few lookups were counted.
     Kinds,
@@ -483,7 +483,7 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// Steps of a simulated restore: each combines several of the plan's reads, of which there may be millions.
+/// Number of steps in a simulated restore. Each step stands for many reads, of which a restore may have millions.
 const PIECES: f64 = 200.0;
 
 /// Simulates the restore; `None` if it reads nothing.
@@ -528,7 +528,7 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Combines a plan's reads into steps, and counts their blocks by fork and heat.
+/// Combines a restore's reads into steps, and counts the blocks of each step by fork and heat.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,

@@ -179,7 +179,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Cleans up after killed runs. Ignores unreadable journals.
+/// Completes the clean-up of killed `pgthaw run` jobs. Ignores unreadable journals of these jobs.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -397,7 +397,7 @@ impl Source {
         Ok(Answer { server, remarks })
     }
 
-    /// A missing server is normal if none was running.
+    /// Why no server answered. This is normal if none was running before.
     fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {

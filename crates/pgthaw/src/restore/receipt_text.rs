@@ -197,7 +197,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// Option that loads the skipped blocks, if they are worth evictions.
+/// Names the option that loads the skipped blocks, unless these are too few to justify evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
@@ -209,7 +209,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// Skipped blocks below this share of the request are not worth evictions.
+/// If skipped blocks are less than this share of the request, pgthaw does not suggest to evict other buffers for them.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
@@ -258,7 +258,7 @@ const MENTIONED: Bytes = Bytes(1 << 20);
 fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
     (read_over_bytes >= MENTIONED).then(|| {
-        format!("also read {read_over_bytes} in gaps between requested blocks; evicted {let_go_bytes} of this again")
+        format!("also read {read_over_bytes} in gaps between requested blocks; {let_go_bytes} of it were evicted again")
     })
 }
 

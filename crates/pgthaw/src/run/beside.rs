@@ -242,7 +242,7 @@ fn follow_names(
                 let _asked = own.begin();
                 match read_named_sessions(connected, &name).await {
                     Ok(pids) => *lock(&named) = pids.into_iter().collect(),
-                    // The server may restart.
+                    // The server may have restarted: the next round connects again.
                     Err(_) => connection = None,
                 }
             }

@@ -145,7 +145,7 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Starts the job and receives its signals.
+    /// Starts the job, and subscribes to the signals that pgthaw passes to it.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);

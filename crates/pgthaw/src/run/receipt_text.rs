@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Smaller sizes are not reported, nor those below a tenth of the bytes that the job loaded.
+/// Minimum size in bytes that is reported. It must also be a tenth of the bytes that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
@@ -72,7 +72,7 @@ fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     attended.requested_little(brought).map(|bytes| format!(", but the job requested only {bytes}"))
 }
 
-/// The new film has only blocks that the job requested.
+/// Reports how much of the preload is in the new film, which has only blocks that the job requested.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {

@@ -65,7 +65,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     lines
 }
 
-/// Bold text does not depend on colour settings.
+/// Applies the style even if colours are disabled, because bold text needs no colours.
 fn painted(style: Style, text: &str) -> String {
     style.force_styling(true).apply_to(text).to_string()
 }
@@ -243,7 +243,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// Draws the part that fills most of the cell. The highest cell is drawn to scale.
+/// Draws the kind of activity that fills most of the cell. The highest cell of a column is drawn to scale.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();

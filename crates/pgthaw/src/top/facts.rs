@@ -1,4 +1,4 @@
-//! Facts of a step as text, cut to the width, and the help.
+//! Text of the screen: the figures of one step, shortened to the width, and the help.
 
 use console::truncate_str;
 
@@ -60,7 +60,7 @@ impl Fact {
     }
 }
 
-/// `mark` replaces cut text.
+/// `mark` replaces text that is cut off.
 pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: &str) -> Vec<Fact> {
     let mut facts = vec![throughput_of(frame, server_at_ms)];
     facts.extend(locks_of(frame, width, mark));
@@ -169,7 +169,7 @@ fn device_of(frame: &TopFrame) -> Fact {
             fact.add_some(5, machine.device_name.as_deref(), |name| printable(name).into_owned());
             add_device(&mut fact, device);
         }
-        None => fact.add(0, "none of its own"),
+        None => fact.add(0, "the data directory is on no block device"),
     }
     for (name, part) in &machine.gauges.parts {
         let (name, busy) = (printable(name), 100.0 * part.busy_ratio);

@@ -49,7 +49,7 @@ impl Steps {
             return Ok(None);
         }
         let Some(frame) = self.frames.recv().await else {
-            // The engine only ends on an error.
+            // The observing task only ends on an error.
             return (&mut self.engine).await?.map(|()| None);
         };
         self.left = self.left.map(|left| left - 1);
@@ -65,7 +65,7 @@ impl Steps {
     pub async fn finish(self) -> anyhow::Result<()> {
         let Steps { frames, engine, record, endpoint, .. } = self;
         drop(frames);
-        // Aborting releases the engine's resources. A finished task may have been awaited already.
+        // Aborting releases the observing task's resources. A finished task may have been awaited already.
         if !engine.is_finished() {
             engine.abort();
             let _ = engine.await;
