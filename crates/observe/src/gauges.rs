@@ -25,13 +25,13 @@ use host::units::Bytes;
 pub struct OsSample {
     /// Second since the workload's start, from 1.
     pub second: u32,
-    /// pgbench's threads on hosts that pgthaw observes (`is_seen`), in order of creation. Empty in `top`.
+    /// pgbench's threads, in order of creation, if pgthaw observes their host. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,
     /// Processes of the server by kind: `client backend`, `parallel worker`, `io worker`, `checkpointer`, `background
     /// writer`, `walwriter`, `autovacuum`, `observer` (backend of pgthaw), `other`. Empty in `top`.
     pub server: BTreeMap<String, TaskShare>,
     pub pgthaw_cpu_seconds: f64,
-    /// Used by all processes.
+    /// Processors used by all processes.
     pub processors_busy_seconds: f64,
     /// Processors idle while a task waited for a disk.
     pub processors_iowait_seconds: f64,
@@ -49,7 +49,7 @@ pub struct OsSample {
     /// Memory that is being written to disk.
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
-    /// Time account of client backends, if available.
+    /// What client backends spent their time on, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited, by `class::event`.
@@ -84,7 +84,7 @@ pub struct DeviceUse {
     pub busy_ratio: f64,
 }
 
-/// Shares of a second in which some, or all active, tasks waited for a resource (PSI). `None` if not measured.
+/// Shares of a second in which tasks waited for a resource (PSI). `None` if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct PressureRatios {
     /// Some task waited for a processor.
@@ -200,8 +200,8 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
-/// Kind by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are
-/// clients.
+/// Kind of a process by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's
+/// backends are clients.
 pub(crate) fn kind_of_title(title: &str) -> &'static str {
     const KINDS: [&str; 6] =
         ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
@@ -211,7 +211,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Includes ended processes.
+/// Processor times of the server's processes, including ended ones.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -230,7 +230,6 @@ impl ServerProcesses {
         ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() }
     }
 
-    /// An ended process keeps its last values.
     pub fn read(&mut self) -> BTreeMap<&'static str, PartTime> {
         let children = process::read_children(self.postmaster_pid).unwrap_or_default();
         for pid in children.into_iter().chain([self.postmaster_pid]) {
@@ -256,19 +255,17 @@ impl ServerProcesses {
 
 // ---- seconds ----
 
-/// Unreadable gauges count as idle, so that the trial continues.
+/// Counters at one instant. An unreadable one counts as idle, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
-    /// Scheduled second.
+    /// Second at which the reading was due.
     pub second: u32,
-    /// Actual time since boot.
     pub monotonic: Duration,
     /// By thread id, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<&'static str, PartTime>,
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
-    /// Counters of all devices together, and of each if there are several.
     pub device: Option<DeviceCounters>,
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
@@ -405,7 +402,7 @@ pub struct OthersUse {
     /// Processors used by others on average, and taken by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Top users of processor time, and top readers.
+    /// Programs that used the most processor time, and that read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
     /// Bytes read by others, and in total. 0 if unknown.
@@ -422,7 +419,6 @@ pub struct MachineReading {
 }
 
 impl MachineReading {
-    /// `None` if the kernel lacks the data.
     pub fn read(postmaster_pid: u32, devices: &Devices) -> Option<MachineReading> {
         Some(MachineReading {
             families: read_family_use(&[std::process::id(), postmaster_pid]).ok()?,
@@ -458,7 +454,7 @@ impl MachineReading {
         }
     }
 
-    /// Programs in descending order of increase.
+    /// Names of the programs for which `of` grew most.
     fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
         let mut sums = std::collections::BTreeMap::<&str, u64>::new();
         for (process, used) in &self.families.others {
