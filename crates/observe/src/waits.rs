@@ -110,7 +110,6 @@ impl WaitSampler {
     /// Returns the first `seconds` seconds since `start`, if they have samples.
     pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
         drop(self.stop);
-        // The task ends without being aborted.
         let looks = self.task.await.unwrap_or_default();
         compute_wait_samples(looks, start, seconds)
     }

@@ -17,7 +17,7 @@ use postgres::{LockProcess, Session};
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// Time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
+    /// Total time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
     /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
     pub behind: Vec<Blocker>,
@@ -34,7 +34,7 @@ pub struct TemporaryFiles {
 
 const IDLE_MS: u64 = 1000;
 
-/// Shorter waits are contention, for which no process is blamed.
+/// Shorter waits are normal contention, for which no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
 /// JSON readers limit a tree's depth.

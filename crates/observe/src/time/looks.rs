@@ -1,5 +1,5 @@
-//! Samples processes. A sample charges the time since the previous sample to the activity that it sees. A reading
-//! between samples charges it to the previous activity.
+//! Samples processes. Each sample charges the time since the previous one to the activity seen now. A reading between
+//! samples charges it to the activity seen last.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use postgres::{Session, read_backend_pid, read_sessions};
 /// The event waited for. `None`: running or ready.
 type Doing = Option<WaitEvent>;
 
-/// Pid, birth and activity.
+/// Pid, start time and activity of a process.
 pub(super) type Seen = (u32, u64, Doing);
 
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl LookSums {
             gone.retain(|key| *key != (pid, birth));
             let new = || ProcessTimes { pid, birth, started_ns: at_ns, ..ProcessTimes::default() };
             let (process, last) = sums.processes.entry((pid, birth)).or_insert_with(|| (new(), doing.clone()));
-            // Earlier activity is unknown.
+            // Activity before the first sample of a process is unknown.
             let elapsed = if process.started_ns == at_ns { 0 } else { elapsed };
             charge(process, &doing, elapsed);
             *last = doing;
@@ -116,7 +116,6 @@ pub const LOOKS_PER_SECOND: f64 = 50.0;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval between listings of the processes.
 const LISTED_FOR: Duration = Duration::from_millis(200);
 
 /// Dropping it stops the thread.
@@ -204,7 +203,7 @@ impl TimeSource for MemoryLooks {
 fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
         let activity = read_activity(*pid).ok()?;
-        // A woken process still shows its event.
+        // Ignores the event of a running process, because a woken process still shows it.
         let event = || word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number);
         Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
     };

@@ -14,7 +14,7 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
-    /// In a trial, only the workload's backends are clients.
+    /// In a trial, only the workload's backends count as clients.
     is_of_trial: bool,
     numbers: Numbers,
     /// Sessions since the last reading.

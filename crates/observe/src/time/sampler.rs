@@ -1,4 +1,4 @@
-//! Accounts of the server's time in each second of a trial.
+//! Measures what the server spends its time on in each second of a trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -89,13 +89,12 @@ impl TimeSampler {
 
     /// Reads at `start` (monotonic) and at the end of each second.
     pub fn begin(&self, start: Duration, seconds: u32) {
-        // An ended thread has reported why.
+        // If the thread has ended, it has reported why.
         let _ = self.begin.send((start, seconds));
     }
 
-    /// Waits for the last reading, or stops early.
     pub fn finish(self, is_early: bool) -> TimeSamples {
-        // A thread that never began would wait for ever.
+        // Without this, a thread that never began would wait for ever.
         drop(self.begin);
         self.sampling.finish(is_early)
     }
@@ -220,7 +219,6 @@ pub struct ActivityReports {
 }
 
 impl ActivityReports {
-    /// `None` if memory or symbols are unreadable.
     pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
         let address = find_variable(postmaster_pid, ENTRY).ok()?;
         let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();

@@ -200,7 +200,7 @@ pub struct ProcessTimes {
     /// Waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
     pub switches: u64,
-    /// Receives from the client.
+    /// Number of receives from the client.
     pub commands: u64,
     /// Commands, each from receipt until the wait for the next. The total includes the one in progress.
     pub handled: Statistic,
@@ -315,7 +315,7 @@ pub trait TimeSource: Send {
     /// A process that ended since the last reading is included once.
     fn read(&mut self) -> Result<Reading, Error>;
 
-    /// `None` if the source reports names.
+    /// Location of the event numbers; `None` if the source reports names.
     fn event_word(&self) -> Option<EventWord> {
         None
     }

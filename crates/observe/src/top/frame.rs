@@ -27,12 +27,12 @@ pub struct TopFrame {
     pub by: By,
     /// This and the fields below exclude pgthaw's own processes.
     pub processes: u32,
-    /// The account of all processes.
+    /// Times of all processes.
     pub time: TimeShares,
-    /// The account of client backends.
+    /// Times of client backends.
     #[serde(default)]
     pub clients: TimeShares,
-    /// Explained share of the lifetime, 0 to 1.
+    /// Share of the processes' lifetime whose state is known, 0 to 1.
     pub explained: Option<f64>,
     pub activity: Activity,
     pub rates: Rates,
@@ -145,7 +145,7 @@ pub struct Rates {
     pub fetched_bytes_per_second: Option<f64>,
 }
 
-/// A statistic, with waits in progress.
+/// Times of one name, with waits in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TopStatistic {
     #[serde(flatten)]

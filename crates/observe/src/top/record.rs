@@ -159,7 +159,6 @@ pub struct Brief {
     pub is_gap: bool,
 }
 
-/// Steps, oldest first.
 #[derive(Debug)]
 pub struct History {
     steps: VecDeque<(Brief, Vec<u8>)>,
