@@ -48,7 +48,6 @@ pub struct Reduction {
     pub looks_per_second: Option<f64>,
 }
 
-/// Samples of process memory per second after these reductions.
 pub fn looks_after(reductions: &[Reduction]) -> f64 {
     reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
 }
@@ -77,7 +76,6 @@ pub struct BudgetedSource {
     own_ns: u64,
     spans_above: u32,
     pub reductions: Vec<Reduction>,
-    /// BPF cost of earlier sources.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
     asks_seldom: bool,
@@ -223,8 +221,6 @@ impl TimeSource for BudgetedSource {
     }
 }
 
-// ---- opening the most exact source ----
-
 /// A better source that was not available.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RefusedSource {
@@ -234,7 +230,7 @@ pub struct RefusedSource {
     pub remedy: Option<String>,
 }
 
-/// Opens the wanted source of process times, or the most exact one. Also returns the refused ones. All but SQL need a
+/// Opens the wanted source of process times, or the most exact one, and returns the refused ones. All but SQL need a
 /// local server. `own` counts SQL queries.
 pub async fn open_time_source(
     wanted: Option<Tier>,

@@ -133,8 +133,6 @@ impl TaskShare {
     }
 }
 
-// ---- readings ----
-
 #[derive(Clone, Debug)]
 pub struct GaugeSources {
     pub devices: Devices,
@@ -195,13 +193,11 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
     readings
 }
 
-// ---- the server's processes ----
-
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
-/// Kind of a process by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's
-/// backends are clients.
+/// Kind by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are
+/// clients.
 pub(crate) fn kind_of_title(title: &str) -> &'static str {
     const KINDS: [&str; 6] =
         ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
@@ -253,12 +249,9 @@ impl ServerProcesses {
     }
 }
 
-// ---- seconds ----
-
 /// Counters at one instant. An unreadable one counts as idle, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
-    /// Second at which the reading was due.
     pub second: u32,
     pub monotonic: Duration,
     /// By thread id, in order of creation.
@@ -390,8 +383,6 @@ impl Span<'_> {
     }
 }
 
-// ---- others ----
-
 const NAMES: usize = 2;
 
 /// Use by processes other than the server and pgthaw.
@@ -454,7 +445,6 @@ impl MachineReading {
         }
     }
 
-    /// Names of the programs for which `of` grew most.
     fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
         let mut sums = std::collections::BTreeMap::<&str, u64>::new();
         for (process, used) in &self.families.others {

@@ -24,7 +24,6 @@ pub struct WatchedFile {
 pub struct PagesRoom {
     pub unit_pages: u32,
     pub control: PathBuf,
-    /// Expected total of units.
     pub units: u64,
 }
 
@@ -40,7 +39,6 @@ pub enum PageEventKind {
     Grown,
 }
 
-/// Event of up to 64 adjacent units of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEvent {
     /// Monotonic clock.
@@ -48,8 +46,7 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Number of the unit of bit 0 (a multiple of 64); bits of the event's units, and of those fetched since the probe
-    /// opened.
+    /// Number of the unit of bit 0; bits of the event's units, and of those fetched since the probe opened.
     pub first_unit: u64,
     pub units: u64,
     pub fetched: u64,

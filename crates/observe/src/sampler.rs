@@ -44,7 +44,6 @@ pub struct Sources {
 struct Resident {
     bytes: Bytes,
     relations: Vec<Bytes>,
-    /// Monotonic instant of the next count.
     good_until: Duration,
 }
 
@@ -82,7 +81,6 @@ impl Sources {
         Ok(Resident { bytes, relations, good_until: began + good_for })
     }
 
-    /// Cached bytes in total, and of each separately counted relation.
     fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
         let mut all = Bytes(0);
         let mut relations = vec![Bytes(0); self.relations];
@@ -102,9 +100,8 @@ impl Sources {
 pub struct Readings {
     /// At the start and each second's end.
     pub seconds: Vec<Reading>,
-    /// Cached bytes by relation.
     pub relations: Vec<Vec<Bytes>>,
-    /// Total bytes read by the workload's backends, every tenth of a second. They show when the server is warm.
+    /// Total bytes read by the workload's backends, every tenth of a second.
     pub workload: Vec<(Duration, Bytes)>,
 }
 
@@ -183,20 +180,16 @@ pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
     stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
 }
 
-// ---- seconds ----
-
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
     pub workload_read_bytes: Bytes,
-    /// Bytes read by server processes for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Second {
-    /// When the reading at the end of the second was taken.
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub lateness: Duration,
@@ -226,7 +219,6 @@ pub struct Reading {
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub counters: Counters,
-    /// Bytes cached at this instant, not a counter.
     pub os_resident_bytes: Bytes,
 }
 
@@ -277,8 +269,6 @@ fn between(from: u64, to: u64, share: f64) -> u64 {
     from + (to.saturating_sub(from) as f64 * share).round() as u64
 }
 
-// ---- attribution of reads ----
-//
 // A process's title shows its role (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc its fetched
 // bytes. Unlike pg_stat_activity, neither makes a cold server read its catalogs.
 //
@@ -378,8 +368,6 @@ fn classify(title: &str) -> BackendRole {
         BackendRole::Other
     }
 }
-
-// ---- roles ----
 
 /// pgbench's role, used for nothing else, so it identifies the workload.
 pub const WORKLOAD_ROLE: &str = "pgthaw_workload";

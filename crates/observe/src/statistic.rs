@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Shortens a wait by `before_ns`, its time before the observation. Of the waits that lasted at least `least_ns`,
-    /// takes the shortest, so that none becomes too short.
+    /// Shortens a wait by `before_ns`, its time before the observation: the shortest of those that lasted at least
+    /// `least_ns`, so that none becomes too short.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
@@ -81,7 +81,6 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// Limits the lengths to `longest_ns`.
     pub fn bound(&mut self, longest_ns: u64) {
         let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
         if let Some(last) = told.last_mut() {

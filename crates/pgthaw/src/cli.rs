@@ -94,7 +94,6 @@ impl Cli {
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }
 
-    /// Whether results and errors are printed as JSON.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

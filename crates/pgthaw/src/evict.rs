@@ -125,9 +125,6 @@ impl EvictArguments {
     }
 }
 
-// ---- receipt ----
-
-/// `is_verbose` adds a row per relation fork. `width`: maximum line length, in cells.
 pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if is_verbose && !receipt.relations.is_empty() {
@@ -179,7 +176,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Reports buffers that remain: pinned, or read again, such as catalogs for a new connection.
+/// Remaining buffers were pinned or read again, such as those of catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));

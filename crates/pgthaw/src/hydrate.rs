@@ -117,8 +117,6 @@ impl HydrateArguments {
     }
 }
 
-// ---- receipt ----
-
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let mut lines = match &receipt.finished_before {
         Some(FinishedRun { at, device }) => vec![format!(

@@ -19,9 +19,7 @@ pub struct Looking<'a> {
     /// Session for sampling; `who` is the session for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
-    /// Backend pids of pgthaw's own sessions.
     pub own_pids: Vec<u32>,
-    /// May change when the server restarts.
     pub version_num: u32,
     pub postmaster_pid: Option<u32>,
 }

@@ -69,8 +69,6 @@ impl fmt::Display for Stall {
     }
 }
 
-// ---- causes ----
-
 /// Classes of wait events in which something else blocks a backend.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
@@ -510,7 +508,6 @@ fn tell_holder(LockProcess { session: holder, .. }: &LockProcess) -> String {
     format!("{backend} {}{}{}", holder.pid, state.unwrap_or_default(), query.unwrap_or_default())
 }
 
-/// `a`, `a and b`, `a, b and c`.
 fn join_words(words: &[&str]) -> Option<String> {
     let (last, first) = words.split_last()?;
     Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })

@@ -16,7 +16,6 @@ pub struct Step {
     /// Pids of client backends that received commands.
     pub asked: Vec<u32>,
     pub backends: Backends,
-    /// Processors used by all server processes, on average.
     pub server_processors: f64,
     pub checkpoint: Option<CheckpointPhase>,
     /// File calls in progress, and slow ones that ended.
@@ -129,8 +128,6 @@ impl CheckpointPhase {
     }
 }
 
-// ---- averages over several steps ----
-
 /// Means over steps, weighted by their length, in backends or processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
@@ -143,7 +140,6 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
-    /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
     /// Share of the time in which a task waited for a processor; 1 if unknown.

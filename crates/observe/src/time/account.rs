@@ -329,7 +329,6 @@ impl Told {
         open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
     }
 
-    /// Age of the command within the observation.
     fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
@@ -337,8 +336,8 @@ impl Told {
     }
 }
 
-/// Increase since `earlier`, without the time of waits before `first`, the first reading. No length exceeds
-/// `longest_ns` or the process's increase since `first`.
+/// Increase since `earlier`, without the time of waits before `first`, the first reading. Lengths are limited to
+/// `longest_ns` and to the increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -378,7 +377,6 @@ pub struct Accounting {
     pub clients: TimeShares,
     pub lived: Lived,
     counts_commands: bool,
-    /// Whether the next source reads another server.
     is_another_server: bool,
 }
 
@@ -498,7 +496,7 @@ impl Accounting {
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
-        // Later waits and commands of this interval are charged to the same query as the unfinished ones.
+        // Later waits and commands of this interval are charged to the same query.
         let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
         let wait_place = |event: &WaitEvent| {
             let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
@@ -530,7 +528,7 @@ impl Accounting {
         shares
     }
 
-    /// Returns the sums since the last call and resets them, so that memory stays constant.
+    /// Returns and resets the sums, so that memory stays constant.
     pub fn take_span(&mut self) -> TimeSpan {
         let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
         let mut open = BTreeMap::<StatisticName, Lasting>::new();

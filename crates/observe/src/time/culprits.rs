@@ -109,7 +109,6 @@ impl Culprits {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // The lock waits are unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };
@@ -165,7 +164,6 @@ fn shown(session: &Session) -> Session {
     Session { query: session.query.as_deref().map(show_query), ..session.clone() }
 }
 
-/// Removes constants from the query.
 pub(crate) fn shown_lock(process: LockProcess) -> LockProcess {
     LockProcess { session: shown(&process.session), ..process }
 }

@@ -178,7 +178,6 @@ impl TimeFigures {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
 
-    /// Time of known state outside of commands.
     pub fn reading_seconds(&self) -> f64 {
         (self.explained_seconds() - self.total.handled_seconds).max(0.0)
     }
@@ -214,8 +213,6 @@ impl TimeFigures {
         })
     }
 }
-
-// ---- computation ----
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looking {

@@ -34,7 +34,6 @@ pub(super) struct LookSums(Arc<Mutex<Sums>>);
 struct Sums {
     at_ns: u64,
     processes: HashMap<(u32, u64), (ProcessTimes, Doing)>,
-    /// Why sampling stopped.
     failure: Option<String>,
 }
 
@@ -109,8 +108,6 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
         None => process.waits.push((event.clone(), more)),
     }
 }
-
-// ---- in process memory ----
 
 pub const LOOKS_PER_SECOND: f64 = 50.0;
 
@@ -210,8 +207,6 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     pids.iter().filter_map(look_at).collect()
 }
 
-// ---- over SQL ----
-
 const INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -271,7 +266,6 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// All but pgthaw's session.
 fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
@@ -284,8 +278,6 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     };
     sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }
-
-// ---- pgthaw's own transactions ----
 
 /// pgthaw's statements, each a transaction. Clones share the counts.
 #[derive(Clone, Debug, Default)]

@@ -61,7 +61,6 @@ impl WaitNames {
         WaitNames { major: version_num / 10_000, names, learned: Arc::default() }
     }
 
-    /// Queries pg_wait_events if the table lacks the version.
     pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
         let names = WaitNames::of_version(version_num);
         if names.names.is_empty() {

@@ -17,7 +17,6 @@ pub struct Roster {
     /// In a trial, only the workload's backends count as clients.
     is_of_trial: bool,
     numbers: Numbers,
-    /// Sessions since the last reading.
     seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
 }
@@ -118,8 +117,6 @@ pub fn show_query(query: &str) -> String {
         None => shown,
     }
 }
-
-// ---- pids in a container ----
 
 #[derive(Debug)]
 pub struct Numbers {

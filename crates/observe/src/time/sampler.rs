@@ -65,7 +65,6 @@ pub struct TimeSampler {
 }
 
 impl TimeSampler {
-    /// Opens the source during the preparation of the trial.
     pub fn open(
         server: TimedServer,
         open: impl FnOnce() -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> + Send + 'static,
@@ -167,7 +166,6 @@ impl Looker {
         found
     }
 
-    /// Waits for `instant` and polls new backends. Returns false if stopped.
     fn wait(&mut self, start: Duration, instant: Duration, stopped: &Receiver<()>) -> bool {
         while let Some(reports) = &mut self.reports {
             let next = read_monotonic() + COMING_LOOK;
@@ -203,9 +201,7 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
     cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
-// ---- backend status updates ----
-//
-// Each update increments the first number of a backend's entry twice: `st_changecount` of
+// Each status update increments the first number of a backend's entry twice: `st_changecount` of
 // `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`. It is odd during the update.
 
 const ENTRY: &str = "MyBEEntry";

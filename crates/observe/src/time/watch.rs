@@ -51,7 +51,6 @@ pub struct Watch {
     gone: Option<oneshot::Sender<String>>,
     pub(crate) accounting: Accounting,
     names: WaitNames,
-    /// `None`: no stall detection.
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
     /// The last reading, if not yet summed up, and processes that ended in earlier readings.
@@ -164,7 +163,6 @@ impl Watch {
         }
     }
 
-    /// Learns missing event names, with their numbers at `word`.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;

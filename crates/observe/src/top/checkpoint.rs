@@ -77,7 +77,6 @@ pub(super) struct CheckpointWatch {
 }
 
 impl CheckpointWatch {
-    /// `event` is the checkpointer's wait event.
     pub fn take(&mut self, at_ns: u64, at_ms: i64, pulse: CheckpointPulse, event: Option<&str>) -> CheckpointStep {
         let before_ns = if self.before.is_some() { self.before_ns } else { at_ns };
         self.before_ns = at_ns;

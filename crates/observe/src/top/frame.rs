@@ -239,8 +239,6 @@ pub struct MachineStep {
     pub fetched_bytes: Option<Bytes>,
 }
 
-// ---- rates over the last steps ----
-
 /// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
@@ -310,7 +308,6 @@ impl RateWindow {
     }
 }
 
-/// Keeps at least the last step.
 fn trim<T>(steps: &mut VecDeque<T>, length: impl Fn(&T) -> u64) {
     let mut sum: u64 = steps.iter().map(&length).fold(0, u64::saturating_add);
     while sum > WINDOW_NS && steps.len() > 1 {

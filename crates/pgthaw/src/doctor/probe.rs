@@ -47,7 +47,6 @@ pub async fn run_probe(
     Ok(ExitStatus::Done)
 }
 
-/// Returns `None` if the user stopped the probe.
 fn measure(
     directory: &DataDirectory,
     budget: Bytes,

@@ -48,7 +48,7 @@ fn render_content(header: &FilmHeader) -> String {
 /// Minimum width in cells of a system identifier that is shortened to fit the terminal.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// `own` is the system identifier of the user's server. In a list with several clusters, `*` marks its films.
+/// `own` is the system identifier of the user's server. Among several clusters, `*` marks its films.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -227,7 +227,6 @@ const SHADES: u32 = 4;
 
 const GRID: u32 = 4;
 
-/// Renders a film as an HTML page, with all its names escaped.
 pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
     let mut body = format!(
         "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Positions over time</h2><p>Each relation from its first block (top) to its last touched block. Darker means more blocks.</p>",

@@ -199,7 +199,7 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     }
 }
 
-/// Newest film named `label` of the server's owner; `None` if this user has a film of this name.
+/// Newest film of the server's owner with this label; `None` if this user has such a film.
 pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
     let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
     if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
@@ -418,7 +418,6 @@ impl SourceArguments {
 /// A source that has not begun to record, and reasons why its film will be less exact, if any.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `path` is the file of the `draft`. `progress` is shared with the job that pgthaw runs, if any.
 pub fn begin_film(
     target: &Target,
     map: &Map,

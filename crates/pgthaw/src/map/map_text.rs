@@ -23,7 +23,6 @@ const TALL: usize = 16;
 
 const CHANGES: &str = "+-";
 
-/// Changes by relation, in the map's order.
 type Changes = [Vec<(Fork, Changed)>];
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -335,8 +334,6 @@ fn render_usage(residency: &Residency) -> String {
     texts.join(" ")
 }
 
-// ---- bar ----
-
 /// Cells whose cached blocks are mostly in shared_buffers. The height is the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
@@ -363,7 +360,6 @@ impl Seen {
     }
 }
 
-/// Appearance of a cell of the bar, by the cache that holds most of its cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,

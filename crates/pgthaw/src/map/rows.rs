@@ -127,8 +127,6 @@ async fn read_tables(
     Ok((tables, unknown))
 }
 
-// ---- table ----
-
 /// Tables' row density, and load time by random reads.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsTable {

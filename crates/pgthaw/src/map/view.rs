@@ -95,14 +95,11 @@ impl ViewArguments {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// Whether each system catalog has a row of its own.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
 }
 
-// ---- json ----
-//
 // Field names are stable: docs/formats.md.
 
 const BAR_CELLS: usize = 40;
@@ -179,8 +176,6 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
 }
-
-// ---- the current map ----
 
 /// Without a server, the newest snapshot provides the relations' names.
 pub async fn read_current_map(

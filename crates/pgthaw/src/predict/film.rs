@@ -189,8 +189,8 @@ impl Forecast<'_> {
     }
 }
 
-/// Takes the counted device reads, else one read per run of adjacent blocks. If other processes used the device, too,
-/// their reads are in the count, which is then only an upper limit.
+/// Counts the measured device reads, else one read per run of adjacent blocks. If other processes also used the device,
+/// the measured reads are an upper limit.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();

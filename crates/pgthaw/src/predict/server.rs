@@ -131,8 +131,6 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
     }
 }
 
-// ---- a server that runs ----
-
 /// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
@@ -273,7 +271,7 @@ fn describe_normal(is_told: bool, watched: &Watched) -> String {
 /// Maximum blocks per transaction that a warm server reads from the device.
 const DEVICE_READS: f64 = 0.01;
 
-/// Maximum share of blocks that a warm server misses in shared_buffers. Used if device reads are not visible.
+/// Maximum share of blocks that a warm server misses in shared_buffers, if device reads are not visible.
 const READ_SHARE: f64 = 0.05;
 
 #[derive(Debug)]
@@ -321,8 +319,6 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
     let blocks = bytes as f64 / block_bytes / activity.transactions.max(1) as f64;
     (blocks > DEVICE_READS).then(|| format!("a transaction of its clients reads {blocks:.2} blocks from the device"))
 }
-
-// ---- a server that does not run ----
 
 /// Blocks per transaction unless given: a table's block and an index leaf.
 const ACCESSES: f64 = 2.0;
@@ -481,8 +477,6 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     }
 }
 
-// ---- its restore ----
-
 /// Number of steps in a simulated restore. Each step stands for many reads, of which a restore may have millions.
 const PIECES: f64 = 200.0;
 
@@ -533,7 +527,6 @@ struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
     brought: Vec<RoaringBitmap>,
-    /// Number of blocks by fork and heat level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,

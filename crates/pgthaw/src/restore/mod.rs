@@ -179,7 +179,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Completes the clean-up of killed `pgthaw run` jobs. Ignores unreadable journals of these jobs.
+/// Completes the clean-up of killed `pgthaw run` jobs.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -286,8 +286,6 @@ fn remark_others(others: &[u32]) -> Option<String> {
     Some(format!("{told}: the restores share the device and read the same blocks"))
 }
 
-// ---- source ----
-//
 // With a local data directory, the snapshot is chosen before the server answers.
 
 #[derive(Default)]

@@ -12,7 +12,6 @@ use terminal::{Column, printable, render_age, render_columns};
 
 const DETAILS_MAX: usize = 3;
 
-/// `is_verbose` adds a row per relation, at most `width` cells wide.
 pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {
@@ -209,7 +208,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// If skipped blocks are less than this share of the request, pgthaw does not suggest to evict other buffers for them.
+/// pgthaw suggests no eviction of other buffers for skipped blocks below this share of the request.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {

@@ -171,7 +171,6 @@ const NAMES_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Others {
     connection: PgConnection,
-    /// Counts the queries of pgthaw's sessions.
     own: OwnTransactions,
     own_per_count: u64,
     before_tps: Option<f64>,

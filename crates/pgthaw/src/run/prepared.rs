@@ -73,7 +73,6 @@ pub struct Prepared {
     device: PlannedDevice,
     progress: Arc<Progress>,
     others: Option<Others>,
-    /// Counts pgthaw's own queries during the job.
     asked: OwnTransactions,
     help: Option<Help>,
     shows_progress: bool,
@@ -316,14 +315,13 @@ impl Prepared {
         }
     }
 
-    /// Keeps the film of a successful job and restores evicted pages.
     pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         if let Some(help) = self.help.take() {
             self.end_help(help, &control, receipt).await;
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Must precede the storing of the new film: afterwards this user has a film of this name.
+        // Must come before storing the new film: afterwards this user has a film of this name.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -418,7 +416,6 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Restores the page cache. Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,

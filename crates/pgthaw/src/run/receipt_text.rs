@@ -72,7 +72,7 @@ fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     attended.requested_little(brought).map(|bytes| format!(", but the job requested only {bytes}"))
 }
 
-/// Reports how much of the preload is in the new film, which has only blocks that the job requested.
+/// The new film has only blocks that the job requested.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {

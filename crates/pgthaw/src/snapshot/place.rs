@@ -58,7 +58,6 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Mentions a snapshot of the server's owner that a restore would prefer.
     pub fn remark_owners(
         &self,
         connection: &ConnectionArguments,
@@ -76,7 +75,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Directory with snapshots of the server's owner or of the whole machine. So root finds the snapshots of postgres.
+    /// Directory with snapshots of the server's owner or of the whole machine.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -147,7 +146,6 @@ impl SnapshotPlace {
         Ok(found.map_err(|error| self.snapshots.with_owners(error, &self.connection))?)
     }
 
-    /// Chooses the snapshot for a restore. Reads only the files' headers.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))

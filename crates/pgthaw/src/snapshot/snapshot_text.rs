@@ -253,8 +253,6 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
     columns
 }
 
-// ---- the one that is restored ----
-
 /// All lines but the first are indented.
 pub fn render_selected(selected: &Selected) -> Vec<String> {
     let Selected { holding, warmer, .. } = selected;
@@ -304,8 +302,6 @@ fn render_held(holding: &Holding) -> String {
     }
 }
 
-// ---- json ----
-//
 // Field names are stable: docs/formats.md.
 
 pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {

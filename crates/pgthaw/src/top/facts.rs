@@ -60,7 +60,6 @@ impl Fact {
     }
 }
 
-/// `mark` replaces text that is cut off.
 pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: &str) -> Vec<Fact> {
     let mut facts = vec![throughput_of(frame, server_at_ms)];
     facts.extend(locks_of(frame, width, mark));
@@ -286,8 +285,6 @@ fn number(value: f64) -> String {
         _ => group_digits(format_args!("{value:.0}")),
     }
 }
-
-// ---- help ----
 
 const KEYS: [&str; 7] = [
     "← →        one step back or forward",

@@ -72,7 +72,6 @@ impl Steps {
         }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
-            // Lets pending requests finish.
             drop(end);
             let _ = task.await;
         }
@@ -125,9 +124,6 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
     }
 }
 
-// ---- the page for Prometheus ----
-
-/// Serves metrics, from the first step on.
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
@@ -165,8 +161,6 @@ struct Answering {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
-
-// ---- observation ----
 
 /// Observes until the receiver is dropped, and reconnects.
 ///

@@ -49,7 +49,7 @@ fn tell_more(all: usize) -> Option<String> {
     (all > ROOTS_SHOWN).then(|| format!("{} more: --json has them", all - ROOTS_SHOWN))
 }
 
-/// Renders a root blocker, its query and the processes that wait for it. `mark` replaces text that is cut off.
+/// `mark` replaces text that is cut off.
 pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<String> {
     let session = &root.process.session;
     let state = describe_state(session).map(|state| format!(", {state}")).unwrap_or_default();

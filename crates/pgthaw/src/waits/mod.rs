@@ -83,7 +83,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // Without a data directory, omits the remarks on it: the reasons for refused time sources say the same.
+    // Without a data directory, omits its remarks: the refused time sources give the reason.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -120,7 +120,6 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
 }
 
 impl WaitsArguments {
-    /// Measures until the timeout, the command's end or an interrupt.
     async fn wait(
         &self,
         following: &mut Following<'_>,
@@ -143,7 +142,7 @@ impl WaitsArguments {
         let mut command = Command::new(program);
         command.args(words).kill_on_drop(true);
         if output.json {
-            // With --json, standard output must be one JSON document, so the command's output goes to standard error.
+            // With --json, standard output is one JSON document, so the command writes to standard error.
             command.stdout(Stdio::from(std::io::stderr()));
         }
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
@@ -167,13 +166,10 @@ impl WaitsArguments {
     }
 }
 
-// ---- a server that may restart ----
-
 struct Here {
     pub who: PgConnection,
     pub roster: Roster,
     pub postmaster_pid: Option<u32>,
-    /// Start of the server, by its clock.
     started_at: f64,
     pub names: WaitNames,
     pub source: Box<dyn TimeSource>,

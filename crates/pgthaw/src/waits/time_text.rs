@@ -9,7 +9,7 @@ use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_
 /// Maximum number of names shown; `--json` has all.
 const NAMES_SHOWN: usize = 30;
 
-/// Maximum number of lines in the table over time. In longer measurements, a line covers several seconds.
+/// Maximum lines in the table over time. In longer measurements, a line covers several seconds.
 const SPANS_SHOWN: usize = 20;
 
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
@@ -240,8 +240,6 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
         uncounted.unwrap_or_default()
     )
 }
-
-// ---- stalls and files ----
 
 /// `--json` has all stalls.
 const STALLS_SHOWN: usize = 10;

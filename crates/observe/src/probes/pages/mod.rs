@@ -30,8 +30,7 @@ const WORD_UNITS: u64 = 64;
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
 
-/// Limits of a probe loaded before its files are known: files, and bitmap words (32 MB). A larger cluster's probe is
-/// not loaded early.
+/// Maximum of files and of bitmap words (32 MB) for a probe loaded before its files are known.
 const FILES_AHEAD: usize = 1 << 15;
 const WORDS_AHEAD_MAX: u64 = 1 << 22;
 
@@ -121,7 +120,6 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Verifies that the probe sees a read.
     fn prove(&mut self, control: &Path) -> Result<(), Error> {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
@@ -284,15 +282,13 @@ impl PageWatch for PageProbe {
     }
 }
 
-// ---- layouts of pages.bpf.c ----
-
-/// Number, first word, units, salt, is_grown.
+/// `struct file` of pages.bpf.c: number, first word, units, salt, is_grown.
 type FileRecord = [u32; 5];
 
-/// Role, file; first, last, pages, again with two words each.
+/// `struct process` of pages.bpf.c: role, file; first, last, pages, again with two words each.
 type ProcessRecord = [u32; 10];
 
-/// Five 64-bit words and four of 32 bits.
+/// `struct event` of pages.bpf.c: five 64-bit words and four of 32 bits.
 const EVENT_BYTES: usize = 56;
 
 /// Key in the BPF map `files`: inode and MKDEV (include/linux/kdev_t.h).

@@ -227,7 +227,6 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     }
 }
 
-// Returns the number of units fetched for the first time.
 INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));

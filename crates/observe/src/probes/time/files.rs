@@ -34,7 +34,6 @@ pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCal
     Some((call, [device, inode]))
 }
 
-/// Decodes the call in a slot.
 pub(super) fn parse_open_call(pid: u32, words: &[u64]) -> Option<(FileCall, Key)> {
     let [begin_ns, _, number, _, device, inode, writes, bytes] = *words.first_chunk()?;
     let (call, key) = parse_slow_call(&[begin_ns, 0, device, inode, writes, bytes, u64::from(pid) | number << 32])?;
@@ -98,8 +97,6 @@ pub(super) fn kind_of(number: u32) -> Option<FileCallKind> {
 fn device_of(number: u32) -> (u32, u32) {
     (number >> 20, number & 0xf_ffff)
 }
-
-// ---- calls in progress when the probe opened ----
 
 /// Class of IO wait events, as in files.h.
 pub(super) const IO_EVENTS: u32 = 0x0a;

@@ -159,7 +159,6 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Follows a process from now on, from its state in /proc.
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
@@ -187,7 +186,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Removes doubts about processes whose end was reported, and frees the slots of those that ended unreported.
+    /// Frees the slots of processes whose end the BPF program missed.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
             // Reads the stage first: once a process has ended, the BPF program has written everything.
@@ -209,7 +208,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Adds the file's name. Without a write tracepoint, the bytes to sync are unknown.
+    /// Without a write tracepoint, the bytes to sync are unknown.
     fn name_call(&self, (mut call, key): (FileCall, Key)) -> FileCall {
         let words = self.files.get(&key, 0).ok();
         call.file = words.as_ref().map(parse_name).unwrap_or_default();
@@ -331,7 +330,7 @@ impl TimeSource for TimeProbe {
     }
 }
 
-/// Returns the first reading with little interruption, else the least interrupted one of several.
+/// Returns the first reading with little interruption, else the least interrupted one.
 fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
     let (mut least, mut lost) = read();
     for _ in 1..PASSES {

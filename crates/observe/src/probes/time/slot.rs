@@ -45,7 +45,6 @@ const ACTIVITY: u32 = 0x05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
-    /// On a processor, or ready to be.
     Ready,
     /// Asleep in this event; `None` if unreadable.
     Waiting(Option<u32>),

@@ -225,12 +225,10 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Reads the event of a process about to sleep, the most expensive step here.
-//
-// A process keeps one shared memory entry nearly all its life, so the event's address is cached. In its last moments it
-// may wait without an entry. The cached entry may be another process's by then, so the pointer is checked again. The
-// check is skipped for interruptible sleeps with an event: without an entry, these only occur when writing a last line
-// to a blocked log.
+// Reads the event of a process about to sleep, the most expensive step here. Its address is cached, because a process
+// keeps one shared memory entry nearly all its life. A process that exits may wait after another one took over its
+// entry, so the pointer is checked again. Interruptible sleeps with an event need no check: without an entry, they only
+// occur when writing a last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
