@@ -391,7 +391,7 @@ fn a_film_that_is_damaged_or_of_another_cluster_is_passed_over() {
     fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
     let (_, receipt) = run(&server, &["--like", "x"], "SELECT count(*) FROM t");
     let remarks = receipt["remarks"].to_string();
-    assert!(remarks.contains("skipped film") && remarks.contains("cut off"), "{receipt:#}");
+    assert!(remarks.contains("skipped film") && remarks.contains("truncated"), "{receipt:#}");
     let shown = server.pgthaw(&["film", "show", path.to_str().unwrap()]).ends_with(1).stderr;
     assert!(shown.contains("is damaged") && shown.contains("record the job again"), "{shown}");
     assert!(list()["films"].to_string().contains("cut off"));

@@ -596,7 +596,7 @@ mod classes_tests {
         .unwrap();
         assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 single blocks per transaction");
         assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 single blocks per transaction");
-        assert!(classes.assumptions[0].contains("change rows that it has read"), "{:?}", classes.assumptions);
+        assert!(classes.assumptions[0].contains("read rows before changing them"), "{:?}", classes.assumptions);
     }
 
     fn make_of_heat(lookups: Lookups) -> (Vec<Bin>, Vec<WantedClass>, String) {

@@ -124,9 +124,10 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
     let Some(path) = path else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
             // No GRANT helps: a role that sees the path still cannot read the files.
-            (_, Some(owner)) => {
-                Lack::new(format!("only the owner {} and root can see its cached pages", owner.name), run_as(owner.uid))
-            }
+            (_, Some(owner)) => Lack::new(
+                format!("only the owner {} and root can see the cached pages of its files", owner.name),
+                run_as(owner.uid),
+            ),
             (Some(server), None) => {
                 let command = grant(&server.database, "pg_monitor", &server.facts.role);
                 Lack::new("the role may not read data_directory", format!("{command}, or `pgthaw doctor -D DIRECTORY`"))

@@ -62,6 +62,7 @@ pub use lender::{Lender, SettingJudge, SettingRefusal, read_configured_setting};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
 pub use programs::{Programs, ProgramsVersion};
 pub use remedy::{Address, grant, psql_as, quote_value};
+pub use sqlx::PgConnection;
 pub use statistics::{
     CheckpointPulse, RowDelta, ServerPulse, ServerStatistics, Statements, StatisticsDelta, read_all_transactions,
     read_checkpoint_pulse, read_lookups, read_pulse, read_server_statistics, read_statements, read_table_statistics,

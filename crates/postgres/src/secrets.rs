@@ -143,7 +143,7 @@ fn keep_word(word: &str) -> String {
 /// Hides secrets in all texts of a record.
 pub fn keep_record(record: &mut (impl Serialize + DeserializeOwned)) {
     let Ok(mut document) = serde_json::to_value(&*record) else { return };
-    keep_document(&mut document);
+    change_texts(&mut document, |text| *text = keep_text(std::mem::take(text)));
     if let Ok(kept) = serde_json::from_value(document) {
         *record = kept;
     }
@@ -167,10 +167,14 @@ pub fn keep_document(document: &mut Value) {
 }
 
 fn hide_all(value: &mut Value) {
+    change_texts(value, |text| *text = NOT_KEPT.to_owned());
+}
+
+fn change_texts(value: &mut Value, change: fn(&mut String)) {
     match value {
-        Value::String(text) => *text = NOT_KEPT.to_owned(),
-        Value::Array(values) => values.iter_mut().for_each(hide_all),
-        Value::Object(values) => values.values_mut().for_each(hide_all),
+        Value::String(text) => change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(values) => values.values_mut().for_each(|value| change_texts(value, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -42,7 +42,7 @@ export function trust(study: StudyData): HTMLElement {
   // A check mark must not contradict a warning about the start state or a head start.
   const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials ran` : "These trials ran";
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
-  const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));
+  const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ kind }) => kind === "head_start"));
   const allCold = trials.length > 0 && !hasHeadStart && trials.every((trial) => trial.start_verdict === "cold");
   const good = [
     `${here}, in random order within rounds (seed ${study.exact.seed}).`,

@@ -430,7 +430,9 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared meanwhile"));
+            header
+                .remarks
+                .push(format!("the film lacks some requests for {files} that grew or appeared during the recording"));
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {

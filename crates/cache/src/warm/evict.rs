@@ -19,8 +19,8 @@ use host::linux::page_cache::{PageCache, PageCounts, apply_drop_caches};
 use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{
-    PG_BUFFERCACHE, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers, can_evict_buffers,
-    read_buffers,
+    PG_BUFFERCACHE, PgConnection, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers,
+    can_evict_buffers, read_buffers,
 };
 
 #[derive(Clone, Copy)]
@@ -48,22 +48,23 @@ impl Eviction<'_> {
     /// A requested tier cannot be seen or reached.
     pub async fn run(self) -> Result<EvictReceipt> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
-        if let Some(server) = self.server.filter(|_| !self.is_dry_run) {
+        // All refusals come before the first change.
+        let directory = if self.tiers.os { Some(self.find_directory()?) } else { None };
+        receipt.os = directory.map(|_| EvictedTier::before(self.os_bytes()));
+        let connection = match self.tiers.buffers {
+            true => self.open_buffers(&mut receipt).await?,
+            false => None,
+        };
+        if self.is_dry_run {
+            return Ok(receipt);
+        }
+        if let Some(server) = self.server {
             self.checkpoint(server, &mut receipt).await?;
         }
-        if self.tiers.buffers {
-            self.evict_buffers(&mut receipt).await?;
+        if let Some(connection) = connection {
+            self.evict_buffers(connection, &mut receipt).await?;
         }
-        if self.tiers.os {
-            let hidden = |reason: &str| Error::OsTierHidden { reason: reason.to_owned() };
-            if let TierState::Unknown { reason } = &self.map.os {
-                return Err(hidden(reason));
-            }
-            let directory = self.directory.ok_or_else(|| hidden("the data directory is unknown"))?;
-            if self.is_dry_run {
-                receipt.os = Some(EvictedTier::before(self.os_bytes()));
-                return Ok(receipt);
-            }
+        if let Some(directory) = directory {
             if self.drop_caches {
                 apply_drop_caches()?;
             }
@@ -71,6 +72,14 @@ impl Eviction<'_> {
         }
         receipt.is_interrupted = self.control.is_interrupted();
         Ok(receipt)
+    }
+
+    fn find_directory(&self) -> Result<&Path> {
+        let hidden = |reason: &str| Error::OsTierHidden { reason: reason.to_owned() };
+        match &self.map.os {
+            TierState::Unknown { reason } => Err(hidden(reason)),
+            _ => self.directory.ok_or_else(|| hidden("the data directory is unknown")),
+        }
     }
 
     /// Tolerates a refusal: the server writes dirty buffers later and caches them again.
@@ -84,26 +93,30 @@ impl Eviction<'_> {
         Ok(())
     }
 
-    async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<()> {
-        let mut tier = EvictedTier::before(self.buffer_bytes());
+    /// Returns no connection if there is nothing to evict: the server is stopped, or cannot evict buffers.
+    async fn open_buffers(&self, receipt: &mut EvictReceipt) -> Result<Option<PgConnection>> {
+        let tier = receipt.buffers.insert(EvictedTier::before(self.buffer_bytes()));
         let Some(server) = self.server else {
             receipt.remarks.push("the server is not running: shared_buffers are empty when it starts".to_owned());
-            receipt.buffers = Some(EvictedTier { resident_after_bytes: Some(Bytes(0)), ..tier });
-            return Ok(());
+            tier.resident_after_bytes = Some(Bytes(0));
+            return Ok(None);
         };
         let databases = self.map.relations.iter().map(|one| one.relation.name.database.clone());
         let databases: Vec<String> = databases.collect::<BTreeSet<_>>().into_iter().collect();
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
-        receipt.buffers_stay = !can_evict_buffers(&mut connection, &server.facts).await?;
-        if receipt.buffers_stay {
-            receipt.remarks.push(format!(
-                "shared_buffers stay: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os",
-                server.facts.version
-            ));
-        } else if self.is_dry_run {
-            receipt.buffers = Some(tier);
-            return Ok(());
+        if can_evict_buffers(&mut connection, &server.facts).await? {
+            return Ok(Some(connection));
         }
+        receipt.buffers_stay = true;
+        tier.resident_after_bytes = self.buffer_bytes();
+        receipt.remarks.push(format!(
+            "shared_buffers stay: evicting needs PostgreSQL 17 with pg_buffercache 1.5 (this is {}); restart the server, or give --tier os",
+            server.facts.version
+        ));
+        Ok(None)
+    }
+
+    async fn evict_buffers(&self, mut connection: PgConnection, receipt: &mut EvictReceipt) -> Result<()> {
         let relations = self.map.relations.iter().map(|one| (key_of(&one.relation.path), 0));
         let mut after: HashMap<(u32, u32, u32), u64> = relations.collect();
         let mut chosen = Vec::new();
@@ -117,10 +130,9 @@ impl Eviction<'_> {
             after.get_mut(&buffer.relation()).into_iter().for_each(|blocks| *blocks += 1);
         })
         .await?;
-        tier.resident_after_bytes = Some(self.bytes(after.values().sum()));
-        receipt.buffers = Some(tier);
-        if !receipt.buffers_stay {
-            receipt.buffers_stayed = self.name_buffers(&after);
+        receipt.buffers_stayed = self.name_buffers(&after);
+        if let Some(tier) = &mut receipt.buffers {
+            tier.resident_after_bytes = Some(self.bytes(after.values().sum()));
         }
         Ok(())
     }

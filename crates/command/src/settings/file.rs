@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use host::failure::{ErrorKind, Explain};
+use host::failure::{ErrorKind, Explain, quote_argument};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
 
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ impl Explain for SettingsError {
             SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
             SettingsError::NotOwned(path) => Some(format!(
                 "its settings could run that user's programs as you; if you trust that user, set PGTHAW_CONFIG={}",
-                path.display()
+                quote_argument(&path.display().to_string())
             )),
         }
     }

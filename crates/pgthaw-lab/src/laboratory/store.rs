@@ -24,12 +24,21 @@ impl StoreArguments {
         self.place()?.open().await
     }
 
-    /// Warns before a study if the server does not respond. An unsafe server would never get the results.
+    /// Warns before a study if the server does not respond.
+    ///
+    /// # Errors
+    /// pgthaw would never send results to this server: it is unsafe, or its database has other tables.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {
             Ok(damaged) => remark_unsent(&damaged),
-            Err(error @ results::Error::Untrusted { .. }) => return Err(error),
+            Err(
+                error @ (results::Error::Untrusted { .. }
+                | results::Error::Stranger(_)
+                | results::Error::Pooled { .. }
+                | results::Error::Foreign(_)
+                | results::Error::OtherVersion(_)),
+            ) => return Err(error),
             Err(error) => {
                 terminal::print_remark(&format!("{error}; pgthaw stores results in {} for now", store.place()));
             }

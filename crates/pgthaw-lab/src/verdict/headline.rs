@@ -6,6 +6,7 @@ use super::metric::Metric;
 use super::statistics::{Spread, missing_last};
 use super::summary::PointSummary;
 use crate::study::{NOTHING, PGTHAW, STRATEGY};
+use host::failure::quote_argument;
 use host::units::{counted, group_digits};
 use model::tell_after;
 
@@ -20,7 +21,7 @@ pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> Stri
         soonest.into_iter().find_map(|(state, metric)| Some((metric, render_soonest(varied, points, state, metric)?)));
     // Throughput is no answer for short jobs, nor for comparisons of warmers.
     let is_answer = soonest.as_ref().is_some_and(|(metric, _)| *metric == Metric::Whole || varied == [STRATEGY]);
-    let most = if is_answer { None } else { render_most(points) };
+    let most = if is_answer { None } else { render_most(varied, points) };
     let soonest = soonest.map(|(_, told)| told);
     let told: Vec<String> = soonest.into_iter().chain(most).collect();
     if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
@@ -119,7 +120,7 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     Some(format!("Soonest {state}: {first} at {times} of {} of the other axes{others}.", counted(cells.len(), "point")))
 }
 
-fn render_most(points: &[PointSummary]) -> Option<String> {
+fn render_most(varied: &[String], points: &[PointSummary]) -> Option<String> {
     let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
     let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
     let (refused, as_asked): (Vec<_>, Vec<_>) = measured.iter().copied().partition(|point| is_refused(point));
@@ -133,7 +134,7 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
     let hidden: Vec<String> = worst.into_iter().chain(p99).collect();
     clauses.extend((!hidden.is_empty()).then(|| hidden.join(", ")));
     clauses.extend(find_calmer(best, &points));
-    clauses.extend(render_rivals(best, &points));
+    clauses.extend(render_rivals(varied, best, &points));
     let faster: Vec<&PointSummary> = refused.into_iter().filter(|point| tps(point) > tps(best)).collect();
     if is_refused(best) {
         clauses.push("no point ran as requested".to_owned());
@@ -163,7 +164,7 @@ fn median_and_range(spread: Option<Spread>) -> String {
 }
 
 /// Names points whose fastest trial reached the throughput of the best point's slowest trial.
-fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
     let rivals = others.filter_map(|point| Some((point, point.figure(Metric::Tps)?)));
@@ -175,7 +176,14 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
         more => format!(", and of {} more,", counted(more, "point")),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
-    Some(format!("the trials of {first}{more} overlap with these: compare them in pairs (`pgthaw results compare`)"))
+    let side = |point: &PointSummary| {
+        let values: Vec<String> =
+            varied.iter().zip(&point.values).map(|(axis, value)| format!("{axis}={value}")).collect();
+        quote_argument(&values.join(","))
+    };
+    let (one, other, most) = (side(rivals[0].0), side(best), &best.label);
+    let command = format!("`pgthaw results compare {one} {other}`");
+    Some(format!("the trials of {first}{more} overlap with those of {most}: compare them in pairs ({command})"))
 }
 
 /// Compares the worst second, or else the 99th percentile.
@@ -218,6 +226,7 @@ mod tests {
         PointSummary {
             number,
             label: format!("clients {number}"),
+            values: vec![number.to_string()],
             trials: 1,
             figures: figures.collect(),
             ..PointSummary::default()
@@ -260,13 +269,15 @@ mod tests {
         };
         let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
         let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
-        let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
+        let varied = ["clients".to_owned()];
+        let told = render_sweep_headline(&varied, &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        let compare = "overlap with these: compare them in pairs (`pgthaw results compare`).";
+        let compare =
+            "overlap with those of clients 1: compare them in pairs (`pgthaw results compare clients=2 clients=1`).";
         assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
-        let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
-        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with these"), "{told}");
-        assert!(!render_sweep_headline(&[], &[best, slow]).contains("overlap"));
+        let told = render_sweep_headline(&varied, &[other, slow.clone(), rival, best.clone()]);
+        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with those of clients 1"), "{told}");
+        assert!(!render_sweep_headline(&varied, &[best, slow]).contains("overlap"));
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
         let mut words = usage.split(' ');
         let (count, share) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let number = count.trim_start_matches('u');
-        lines.push(format!("{count} {share}: {share} of the relation's buffers have usage count {number} (0 to 5)"));
+        lines.push(format!("{count} {share}: {share} of its row's buffers have usage count {number} (0 to 5)"));
     }
     if is_there("kind")
         && let Some(row) = rows.iter().find(|row| row.parts > 0)
@@ -558,7 +558,7 @@ mod tests {
     fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of the relation's buffers"), "{shown}");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its row's buffers"), "{shown}");
         assert!(!shown.contains("--by relation list"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());

@@ -68,7 +68,7 @@ pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: 
     facts
 }
 
-/// Shortens the state and then the session's name to show the relation.
+/// Shortens the state, then the session's name. Where that is not enough, drops the state, then the relation.
 fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
     let worst = frame.blockers.first()?;
     let session = &worst.process.session;
@@ -76,18 +76,25 @@ fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
     let mut fact = Fact::of(if count > 0 { "locks" } else { "idle in tx" });
     let name = name_session(session);
     let name = if count > 0 { format!("{count} wait for {name}") } else { name };
-    let holds = held_relation(worst).map(|relation| format!("holds {relation}"));
-    let room = |state: &Option<String>| {
-        let rest: usize = [state, &holds].into_iter().flatten().map(|part| part.chars().count() + 2).sum();
-        width.saturating_sub(rest).max(NAME_CELLS)
+    let (length, name_cells) = (name.chars().count(), NAME_CELLS.min(name.chars().count()));
+    let mut rest = [describe_state(session), held_relation(worst).map(|relation| format!("holds {relation}"))];
+    let room = |rest: &[Option<String>; 2]| {
+        width.saturating_sub(rest.iter().flatten().map(|part| part.chars().count() + 2).sum())
     };
-    let mut state = describe_state(session);
-    if room(&state) < name.chars().count() {
-        state = state.map(|state| state.replace("idle in transaction", "idle in tx"));
+    if room(&rest) < length
+        && let Some(state) = &mut rest[0]
+    {
+        *state = state.replace("idle in transaction", "idle in tx");
+        // The wait event, as in `active for 2 s in IO:WALSync`.
+        state.truncate(state.rfind(" in ").filter(|at| state[*at..].contains(':')).unwrap_or(state.len()));
     }
-    fact.add(0, truncate_str(&name, room(&state), mark));
-    fact.add_some(2, state, |state| state);
-    fact.add_some(1, holds, |holds| holds);
+    for part in 0..rest.len() {
+        if room(&rest) < name_cells {
+            rest[part] = None;
+        }
+    }
+    fact.add(0, truncate_str(&name, room(&rest).max(name_cells), mark));
+    rest.into_iter().flatten().for_each(|part| fact.add(1, part));
     fact.add(3, "(l)");
     fact.add_some(4, session.query.as_deref(), |query| printable(query).into_owned());
     Some(fact)
