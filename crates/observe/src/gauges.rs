@@ -254,7 +254,7 @@ impl ServerProcesses {
 pub(crate) struct GaugeReading {
     pub second: u32,
     pub monotonic: Duration,
-    /// By thread id, in order of creation.
+    /// Threads of the load generator, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<&'static str, PartTime>,
     pub own_cpu: Duration,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Each bucket is twice as wide as the one before.
 pub const BUCKETS: usize = 32;
 
-/// Below 2^10 ns = 1.024 µs.
+/// The first bucket is below 2^10 ns = 1.024 µs.
 const FIRST_BUCKET_BITS: u32 = 10;
 
 /// Statistic of waits.

@@ -195,10 +195,10 @@ pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String
 
 fn reason_words(reason: StayReason) -> &'static str {
     match reason {
-        StayReason::Dirty => "dirty again",
-        StayReason::Writeback => "being written",
+        StayReason::Dirty => "modified again after the flush",
+        StayReason::Writeback => "still being written to disk",
         StayReason::ServerRuns => "the running server was using it or read it again",
         StayReason::InUse => "another process has mapped or locked the pages",
-        StayReason::Refused => "refused",
+        StayReason::Refused => "the eviction failed",
     }
 }

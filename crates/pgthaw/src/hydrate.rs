@@ -128,7 +128,7 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
     if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
         lines.push(format!(
-            "the server was active for {:.1} s of the run: pgthaw issued fewer reads meanwhile (--pace full does not yield)",
+            "the server was active for {:.1} s of the run: pgthaw issued fewer reads meanwhile (--pace full prevents this)",
             waiting_seconds + flowing_seconds
         ));
     }

@@ -53,7 +53,7 @@ pub struct SeenCall {
 
 /// Names of the devices of data and WAL, if WAL has its own.
 pub const DATA_DEVICE: &str = "the data directory";
-pub const LOG_DEVICE: &str = "the log";
+pub const LOG_DEVICE: &str = "the WAL";
 
 #[derive(Debug, Default)]
 pub struct Stepper {

@@ -210,7 +210,7 @@ const ENTRY: &str = "MyBEEntry";
 pub struct ActivityReports {
     postmaster_pid: u32,
     address: u64,
-    /// Last number read, and steps since the last `take`.
+    /// By pid: last number read, and its increase since the last `take`.
     counted: HashMap<u32, (u32, u32)>,
 }
 

@@ -206,7 +206,7 @@ pub struct ProcessTimes {
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
     pub call: Option<FileCall>,
-    /// Runs whose start was missed, timed by the scheduler's account.
+    /// Runs whose start was missed, timed by the scheduler's counters.
     pub recovered: u64,
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.

@@ -118,7 +118,7 @@ impl Activity {
         activity
     }
 
-    /// Processes that worked, or may have.
+    /// Processes that waited neither for a client nor for work.
     pub fn busy(&self) -> f64 {
         self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }

@@ -49,7 +49,7 @@ impl FillArguments {
         let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
         relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
         let names = render_names(unknown.iter());
-        let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
+        let unknown = (!unknown.is_empty()).then(|| format!("no row count (not analysed, or empty): {names}"));
         let rows = RowsTable {
             database: server.database.clone(),
             reads_per_second: device.reads_per_second,

@@ -187,7 +187,7 @@ async fn forecast_running(
         )
     }));
     assumptions.extend(match (&snapshot, &figures.popularity) {
-        (None, Some(_)) => vec!["popularity as given".to_owned()],
+        (None, Some(_)) => vec!["popularity of rows as given".to_owned()],
         (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
         (None, None) => {
             let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");

@@ -171,7 +171,7 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
 
 pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
     let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
-        None => format!("whole    {}", pasted_path(path)),
+        None => format!("intact   {}", pasted_path(path)),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
     };

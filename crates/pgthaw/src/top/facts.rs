@@ -239,7 +239,7 @@ fn machine_of(frame: &TopFrame) -> Fact {
     let (busy, all) = (machine.processors_busy_seconds, frame.cost.processors);
     fact.add(1, format!("processors {busy:.2} of {all:.0} busy"));
     let stolen = machine.processors_steal_seconds;
-    fact.add_if(stolen >= 0.005, 3, format!("stolen {stolen:.2}"));
+    fact.add_if(stolen >= 0.005, 3, format!("taken by the hypervisor {stolen:.2}"));
     let pressure = machine.pressure;
     for (name, ratio) in [("processor", pressure.cpu_some), ("I/O", pressure.io_some), ("memory", pressure.memory_some)]
     {

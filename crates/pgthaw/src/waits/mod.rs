@@ -160,7 +160,7 @@ impl WaitsArguments {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),
             None if status_of_end().is_some() => ExitStatus::Because(ErrorKind::Interrupted),
-            // A signal from elsewhere ended only the command.
+            // The command was ended by a signal that pgthaw did not receive.
             None => ExitStatus::Answer(status.signal().map_or(1, status_of)),
         })
     }

@@ -199,7 +199,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's account), nor the end of {}",
+            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's counters), nor the end of {}",
             counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
