@@ -225,7 +225,6 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
     let mut lines = Vec::new();
     for row in (0..height).rev() {
-        // The top label is the value at the full height.
         let label = match row {
             _ if row + 1 == height && top < 10.0 => format!("{top:.1}"),
             _ if row + 1 == height => format!("{top:.0}"),
