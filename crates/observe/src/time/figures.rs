@@ -11,7 +11,8 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// Default budget, as a share of all processors. Above it a trial's time measurement ends, and `waits` and `top` measure less.
+/// Default budget, as a share of all processors. Above it, `waits` and `top` measure less, and a trial's account of time
+/// ends.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
