@@ -51,7 +51,7 @@ fn a_refusal_says_what_to_do() {
         (refuse("57P03", "the database system is shutting down", ""), &["shutting down: try again"]),
         (
             refuse("53300", "sorry, too many clients already", ""),
-            &["too many clients already", "all its connections are in use: try again", "superuser"],
+            &["too many clients already", "all connections of the server are in use: try again", "superuser"],
         ),
         (
             refuse("28000", "no pg_hba.conf entry for host \"127.0.0.1\", user \"ann\", no encryption", ""),

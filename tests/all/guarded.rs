@@ -182,7 +182,7 @@ fn a_job_runs_whatever_the_settings_are_like() {
     ] {
         fs::write(&file, text).unwrap();
         let told = run_by(&server, &[], &named).stderr;
-        assert_eq!(told.contains("the job runs without these settings"), is_told, "{told}");
+        assert_eq!(told.contains("the job runs without the settings file"), is_told, "{told}");
     }
     fs::remove_file(&file).unwrap();
     assert!(run_by(&server, &[], &named).stderr.contains("note: cannot read the settings"));

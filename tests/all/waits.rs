@@ -553,7 +553,7 @@ fn a_full_disk_is_told_with_the_option_that_names_another_place() {
     let server = servers::start_any(&[]);
     let output = server.pgthaw(&["waits", "--source", "sql", "--parquet", "/dev/full", "--", "true"]).ends_with(1);
     assert!(output.stderr.contains("No space left on device"), "{}", output.stderr);
-    assert!(output.stderr.contains("another place with --parquet FILE"), "{}", output.stderr);
+    assert!(output.stderr.contains("another disk with --parquet FILE"), "{}", output.stderr);
 }
 
 /// Looks on for long in another process, and what it tells when it is interrupted.

@@ -278,9 +278,9 @@ fn without_user(words: &[String]) -> Vec<String> {
 }
 
 /// Hides passwords.
-fn render_typed(words: &[String]) -> String {
+fn render_typed(words: &[String]) -> Vec<String> {
     let shown = words.iter().map(|word| quote_argument(&hide_password(word).unwrap_or_else(|| word.clone())));
-    ["pgthaw".to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ")
+    ["pgthaw".to_owned()].into_iter().chain(shown).collect()
 }
 
 #[cfg(test)]

@@ -73,7 +73,6 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
     told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
 }
 
-/// This process's read limit; none if cgroups are unreadable.
 pub fn own_limit(device: &BlockDevice) -> ReadLimit {
     read_limit_of(std::process::id(), device.number).unwrap_or_default()
 }

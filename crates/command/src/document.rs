@@ -83,9 +83,7 @@ pub fn escape_text(text: &str) -> String {
     escaped.split('\n').map(terminal::printable).collect::<Vec<_>>().join("\n")
 }
 
-// ---- file ----
-
-/// Fails as `write_report` would, before minutes of work.
+/// Fails before minutes of work, if `write_report` would fail afterwards.
 pub fn check_report_place(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     check_replaced(path, replaces_anything)?;
     let failed = |source| Error::Write { path: path.to_owned(), source };
@@ -125,8 +123,6 @@ fn is_report(path: &Path) -> std::io::Result<bool> {
         Err(error) => Err(error),
     }
 }
-
-// ---- error ----
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

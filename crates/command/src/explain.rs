@@ -24,12 +24,12 @@ pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (found.kind(), full.or_else(|| found.hint()))
 }
 
-/// If a full disk has more free space, some was freed since, or a quota was reached.
+/// If the disk that was full has more free space now, some was freed since, or a quota was reached.
 const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
 fn describe_full_disk(full: &FullDisk) -> String {
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
-    let instead = full.instead.map(|instead| format!(", or use another place with {instead}")).unwrap_or_default();
+    let instead = full.instead.map(|instead| format!(", or use another disk with {instead}")).unwrap_or_default();
     let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
     let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
     let point = point.display();

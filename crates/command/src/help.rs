@@ -6,7 +6,7 @@ use clap::{Arg, Args as _, Command};
 
 use super::{ConnectionArguments, is_option};
 
-/// A section per command: its words, then two command lines.
+/// A section per command: the command's name, then two example command lines.
 const EXAMPLES: &str = include_str!("examples.txt");
 
 const TOPIC: &str = "connection";

@@ -33,8 +33,6 @@ use host::failure::{ErrorKind, Explain, quote_argument};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
 use host::linux::threads::lock;
 
-// ---- error ----
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} is reachable from other machines, and no token is set")]
@@ -488,7 +486,6 @@ fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &R
     response
 }
 
-/// Never returns.
 async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream, LastMoved) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

@@ -60,8 +60,6 @@ impl ExportColumn {
     }
 }
 
-// ---- error ----
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot export to {}: {source}", path.display())]
@@ -146,7 +144,6 @@ impl ExportFile {
         Ok(BufWriter::new(file.try_clone().map_err(|source| self.failed(source))?))
     }
 
-    /// Adds the file's name to an export error.
     pub fn told(&self, error: Error) -> Error {
         if let Error::Export(source) = error { self.failed(source) } else { error }
     }

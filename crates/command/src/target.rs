@@ -197,7 +197,6 @@ fn databases_of(directory: &DataDirectory) -> Option<Databases> {
     directory.list_databases(&mut Vec::new()).ok().and_then(oids_of)
 }
 
-/// As `Target::situation`, from the directory alone.
 pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
     Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
 }

@@ -1,4 +1,5 @@
-//! Page classes of a forecast, computed from a server's counters and a snapshot's heat.
+//! Forecast input: groups of pages with equal request rates, from a server's counters and a snapshot's heat (estimated
+//! request rate of each block).
 
 use roaring::RoaringBitmap;
 
@@ -15,12 +16,13 @@ const FEWEST_ACCESSES: f64 = 1e-4;
 /// Share of an index's blocks above the leaves.
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
-/// Request rate of absent blocks, relative to the coldest cached one.
+/// Request rate of blocks that are absent from the snapshot, relative to its coldest block.
 const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without that of absent blocks.
+/// Blocks of a relation to restore, by heat, coldest first: the bins of `Popularity::Measured` in reverse order,
+/// without the bin of absent blocks.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -146,8 +148,8 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// One bin per heat level, then one of absent blocks. If a bulk load caused the heat, all bins weigh the same; a
-/// restore still follows heat.
+/// One bin per heat level, then one of blocks absent from the snapshot. If a bulk load may have caused the heat, all
+/// bins weigh the same; a restore still follows heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
@@ -169,10 +171,10 @@ const FEWEST_SCANS: f64 = 0.01;
 /// Rows count as contiguous if they are in at most this many times the blocks that they would fill.
 const NEIGHBOURS: f64 = 1.25;
 
-/// Tables up to this size warm up at once.
+/// Tables of up to this many blocks warm up at once.
 pub const SMALL_BLOCKS: u64 = 32;
 
-/// Unexplained requests above both limits are an error.
+/// Unexplained requests per transaction above both limits are an error.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 
@@ -186,7 +188,7 @@ const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accesses {
-    /// Blocks read, and number of contiguous ranges.
+    /// Blocks requested per transaction, and number of contiguous ranges that they form.
     pub blocks: f64,
     pub begins: f64,
     /// Index blocks above the leaves.
@@ -200,7 +202,6 @@ impl Accesses {
         self.begins += begins;
     }
 
-    /// Subtracts repeated reads: first blocks of ranges, and further blocks.
     fn take_back(&mut self, begins: f64, more_blocks: f64) {
         self.begins = (self.begins - begins).max(0.0);
         self.blocks = (self.blocks - begins - more_blocks).max(self.begins);
@@ -231,8 +232,8 @@ impl<'a> Counts<'a> {
         self.activity.relations.iter().filter(move |one| one.table == Some(oid))
     }
 
-    /// Rows looked up twice in a transaction, and index scans that repeat. A transaction is assumed to read a row
-    /// before changing it.
+    /// Number per transaction of rows that are looked up twice, and of repeated index scans. A transaction is assumed
+    /// to read a row before changing it.
     fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
         let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
         let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
@@ -298,7 +299,8 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), scans > 0.0))
     }
 
-    /// Adds the workload's sequential scans. Returns the blocks of all sequential scans.
+    /// Adds the sequential scans, unless they are so rare that another job runs them. Returns the blocks of all
+    /// sequential scans.
     fn add_scans(&self, table: &RelationActivity, name: &str, accesses: &mut Accesses) -> f64 {
         let scans = self.per(table.scans);
         let read_share = |tuples: f64| (table.rows.read as f64 / (table.scans.max(1) as f64 * tuples)).min(1.0);
@@ -483,8 +485,8 @@ impl Doubts {
         };
         let loaded = names.map(|names| {
             format!(
-                "all blocks of {names} are assumed to be equally popular: their heat in the snapshot may stem from a bulk load \
-                 ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
+                "all blocks of {names} are assumed to be equally popular: their heat (estimated request rates) in the snapshot may stem \
+                 from a bulk load ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
                 self.lookups, self.blocks
             )
         });

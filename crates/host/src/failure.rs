@@ -40,7 +40,7 @@ pub trait Explain: std::error::Error {
         format!("{self}{hint}")
     }
 
-    /// Full disk that caused the error; its remedy replaces the hint.
+    /// The full disk, if it caused the error; its remedy replaces `hint`.
     fn full_disk(&self) -> Option<FullDisk> {
         None
     }
@@ -68,22 +68,19 @@ pub fn name_some(failures: &[impl std::error::Error]) -> String {
 
 const NAMED: usize = 5;
 
-// ---- full disk ----
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
     pub path: Option<PathBuf>,
-    /// Option for another directory or file, such as `--dir`.
+    /// Option that selects another directory or file, such as `--dir`.
     pub instead: Option<&'static str>,
 }
 
-/// Messages of strerror(3) and SQLite for a full disk or quota.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write file formats wrap the error: only its text remains.
+        // Libraries that write file formats keep only the text of an I/O error.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
@@ -99,19 +96,15 @@ fn has_said(text: &str) -> bool {
     SAID.iter().any(|said| text.contains(said))
 }
 
-// ---- too few files ----
-
 pub const TOO_FEW_FILES: &str = "raise the limit on open files to 1024 (ulimit -n, or LimitNOFILE= of a service)";
 
 pub fn is_too_few_files(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMFILE)
 }
 
-// ---- permission ----
-
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// An error that wraps another one is from `Tree`, which refuses other users' files.
+/// Only `Tree`, which refuses other users' files, returns an I/O error with its own message.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -121,8 +114,6 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
         None => AS_OWNER,
     })
 }
-
-// ---- capability ----
 
 /// Result of a check of `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
@@ -136,7 +127,6 @@ pub struct Capability {
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,
-    /// Available for some databases only.
     #[serde(skip)]
     pub is_partly: bool,
 }
@@ -186,7 +176,9 @@ impl Capability {
     }
 }
 
-// ---- quoting ----
+/// `psql` in a command to be printed; printing adds the options that lead to the server. No name in a command contains
+/// it, because `quote_argument` escapes its first character.
+pub const SERVERS_PSQL: &str = "\u{2061}psql";
 
 /// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
 /// NUL, which no server's name contains.
@@ -203,8 +195,6 @@ pub fn quote_argument(text: &str) -> String {
     }
     quoted + "'"
 }
-
-// ---- readiness ----
 
 /// Capabilities for snapshots and restores, in order of dependency.
 pub const NEEDED: [&str; 9] =
@@ -231,7 +221,6 @@ pub struct Missing {
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// shared_buffers can be restored, but only for some databases.
     pub restores_some_buffers: bool,
     /// First missing capability of each tier (page cache, shared_buffers).
     pub missing: Vec<Missing>,

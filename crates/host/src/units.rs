@@ -11,8 +11,6 @@ use crate::{JsonSchema, TS};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-// ---- counted ----
-
 /// `1 relation`, `2 relations`
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
     if number == N::from(1) {
@@ -27,8 +25,6 @@ pub fn group_digits(number: impl Display) -> String {
     let digits = number.to_string();
     digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
-
-// ---- treacherous ----
 
 /// Control, invisible and direction-changing characters.
 pub fn is_treacherous(character: char) -> bool {
@@ -69,8 +65,6 @@ macro_rules! fieldwise {
     };
 }
 
-// ---- fork ----
-
 /// Part of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, strum::Display, IntoStaticStr, JsonSchema)]
@@ -107,8 +101,6 @@ impl Fork {
         Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
     }
 }
-
-// ---- range ----
 
 /// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
 pub type BlockNumber = u32;
@@ -147,8 +139,6 @@ macro_rules! half_open {
 
 half_open!(BlockRange, blocks);
 half_open!(PageRange, pages);
-
-// ---- bytes ----
 
 /// Number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, TS)]

@@ -5,7 +5,7 @@ use std::fmt::Display;
 /// `root` requires all that `scripts/setup --for test` prepares.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Returns `()`, `None` or `false` from the test. A shortcoming of the `machine` never fails it.
+/// Prints why, and returns `()`, `None` or `false` from the test. A reason marked `machine` never fails the test.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

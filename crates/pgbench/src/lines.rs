@@ -37,7 +37,7 @@ pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// A first line later than this many intervals is late.
+/// A first progress line later than this many intervals is late.
 const LATE: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,14 +45,14 @@ pub struct Beginning {
     /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Time before the start, while pgbench connected; and time that the file lacks.
+    /// Seconds before the start in which pgbench connected, and seconds whose lines the file lacks.
     pub connecting_seconds: f64,
     pub missing_seconds: f64,
 }
 
 impl Beginning {
-    /// `lines` yields each line's end and rate. A late first line without transactions covers the connection phase.
-    /// With transactions, it shows that the file lacks its beginning.
+    /// `lines` yields each line's end and rate. A late first line without transactions covers the connection phase;
+    /// with transactions, it shows that the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;
@@ -75,7 +75,7 @@ impl Beginning {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Progress(Progress),
-    /// Share (0 to 1) of `200000 of 5000000 tuples (4%) done`.
+    /// Share of loaded rows (0 to 1), from `200000 of 5000000 tuples (4%) done`.
     Initialized(f64),
     Other,
 }
@@ -89,8 +89,6 @@ pub fn parse_said(line: &str) -> Said {
         .and_then(|(percent, _)| percent.parse::<f64>().ok())
         .map_or(Said::Other, |percent| Said::Initialized(percent / 100.0))
 }
-
-// ---- number ----
 
 /// Accepts a decimal comma and any spelling of `nan`.
 pub fn parse_number(text: &str) -> Option<f64> {
@@ -106,9 +104,7 @@ pub fn parse_number(text: &str) -> Option<f64> {
     })
 }
 
-// ---- initialized ----
-
-/// Name and seconds.
+/// Name and duration in seconds of a step of `pgbench -i`.
 pub type Step = (String, f64);
 
 /// `done in 0.35 s (drop tables 0.00 s, create tables 0.01 s, …).`, since 13.
@@ -134,7 +130,7 @@ fn parse_step(text: &str) -> Option<Step> {
 pub struct Interval {
     pub transactions: u64,
     pub latency_us_sum: f64,
-    /// 0 if not recorded.
+    /// Sum of the squares of the latencies; 0 if not recorded.
     pub latency_us_squares: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,
@@ -163,7 +159,7 @@ impl Interval {
     }
 }
 
-/// `None` without values, or if their squares were not recorded.
+/// Standard deviation. `None` without values, or if their squares were not recorded.
 pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
     let mean = sum / count;
     let is_known = count > 0.0 && (squares > 0.0 || sum == 0.0);
@@ -195,7 +191,7 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
     pub client: u32,
-    /// Number of the client's transaction.
+    /// Sequence number among the client's transactions.
     pub number: u64,
     /// Script number, from 0.
     pub script: u32,

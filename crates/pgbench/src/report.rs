@@ -48,7 +48,7 @@ pub struct PgbenchReport {
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Middle and mean lag, in seconds, of the first and last progress interval that has a lag.
+    /// Of the first and last progress interval that has a lag: middle of the interval and mean lag, in seconds.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -77,7 +77,7 @@ pub fn parse_report(text: &str) -> PgbenchReport {
     report
 }
 
-/// If the lag grows by a smaller share of the run's time, the run keeps its rate.
+/// A run whose lag grows by less than this share of its time serves its rate.
 const BEHIND_SHARE: f64 = 0.05;
 
 /// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
@@ -94,7 +94,8 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Rate that was not served. Estimated from the lag, which grows each second by the unserved share.
+    /// Requested rate (`--rate`), if it was not served: estimated from the lag, which grows each second by the unserved
+    /// share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);
@@ -153,7 +154,7 @@ impl PgbenchReport {
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
             "query mode" => self.query_mode = value.trim().parse().ok(),
-            // The weight follows its script's line.
+            // The line with the weight follows that of its script.
             " - weight" => self.mix.last_mut().into_iter().for_each(|(_, weight)| *weight = number().unwrap_or(1)),
             what if what.starts_with("SQL script ") => self.mix.push((name_of_script(value), 1)),
             what if what.starts_with("number of transactions above the ") => {
@@ -198,8 +199,6 @@ fn name_of_script(text: &str) -> String {
         _ => text.rsplit('/').next().unwrap_or(text).to_owned(),
     }
 }
-
-// ---- outcome ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PgbenchOutcome {

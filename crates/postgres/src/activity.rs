@@ -15,7 +15,6 @@ pub struct Activity {
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Clients, and the workers that read for them.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
@@ -43,12 +42,11 @@ pub struct RelationActivity {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// From sequential scans or an index.
+    /// Of a table: rows from sequential scans; of an index: entries returned.
     pub read: u64,
-    /// By plain index scans, or from a table by any index scan.
+    /// Of an index: rows fetched by plain index scans; of a table: by any index scan.
     pub fetched: u64,
     pub inserted: u64,
-    /// Updated or deleted rows.
     pub changed: u64,
 }
 
@@ -78,7 +76,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
         })))
     };
     let read = async {
-        // Runs in no transaction, which could cache statistics.
+        // Outside of a transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -113,8 +111,6 @@ impl Activity {
         }
     }
 }
-
-// ---- sessions ----
 
 /// A session. A field is `None` without the privilege to see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
@@ -184,7 +180,7 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// Such as `postgres: main: parallel worker for PID 4711`.
+/// The pid in a title such as `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -202,8 +198,6 @@ fn is_client(word: &str) -> bool {
     let port = || word.strip_suffix(')')?.rsplit_once('(').map(|(_, port)| port);
     word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
-
-// ---- waits ----
 
 /// Processes of the same type, state and wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, crate::JsonSchema)]
@@ -247,19 +241,17 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
     Ok(pid as u32)
 }
 
-/// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
-/// Types and names of wait events; requires PostgreSQL 17.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await
 }
 
-/// Excludes this session and sleeping background processes.
+/// Current waits, except of this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -274,8 +266,6 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     };
     in_time("read the backends' wait events", collect_rows(rows, decode)).await.map(WaitLook::new)
 }
-
-// ---- locks ----
 
 /// A process that waits for a lock, blocks others, or both. For a prepared transaction, only the locks are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
@@ -325,7 +315,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0 means shared.
+/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0: a shared catalog.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

@@ -11,7 +11,7 @@ use super::{Error, Result};
 /// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// This many rows with names need less than 2 GB.
+/// With names, this many rows need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {
@@ -46,7 +46,7 @@ pub(super) async fn ask_all<T: Answer>(
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
-/// If the server cannot convert a text to UTF-8, requests unconverted texts.
+/// If the server cannot convert a text to UTF-8, repeats the query without conversion.
 pub(super) async fn ask_rows<T>(
     connection: &mut PgConnection,
     action: &'static str,
@@ -78,8 +78,6 @@ pub(super) async fn collect_rows<T>(
     }
     Ok(collected)
 }
-
-// ---- columns ----
 
 /// Text in any encoding, perhaps truncated. Invalid UTF-8 becomes `�`.
 struct Text(String);

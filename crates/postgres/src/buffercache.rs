@@ -8,7 +8,7 @@ use super::answer::{Columns as _, LIMIT};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, require_extension, visit_where_it_is};
 use super::{Error, Extension, Result, ServerFacts};
 
-/// Buffers are numbered by 30 bits.
+/// PostgreSQL numbers buffers by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
 
 const ACTION: &str = "read shared_buffers";
@@ -29,7 +29,6 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Tablespace, database, relfilenumber.
     pub fn relation(&self) -> (u32, u32, u32) {
         (self.tablespace_oid, self.database_oid, self.relfilenumber)
     }
@@ -73,7 +72,7 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// A tuple, because there may be millions of rows.
+/// A tuple rather than a struct, because there may be millions of rows.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
 /// `None` for an unknown fork.
@@ -89,8 +88,6 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
         dirty,
     })
 }
-
-// ---- eviction ----
 
 /// With more buffers, the statement's text would exceed 1 MB.
 const EVICTED_AT_ONCE: usize = 100_000;

@@ -1,10 +1,8 @@
-//! Capabilities of a server, its directory and its programs.
-
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use host::failure::{Capability, Explain as _, Lack, name_some};
-use host::units::Fork;
+use host::units::{Fork, counted};
 use rustix::process::geteuid;
 use sqlx::postgres::PgConnection;
 
@@ -31,7 +29,6 @@ const OF_SERVER: [(&str, &str); 6] = [
 
 type Found = Result<String, Lack>;
 
-/// Results of the server's checks, and inputs for the host's checks.
 #[derive(Debug)]
 pub struct Checked {
     pub capabilities: Vec<Capability>,
@@ -116,8 +113,6 @@ fn check_io(facts: &ServerFacts) -> Found {
     let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));
     Ok(format!("the server reads through the page cache{method}"))
 }
-
-// ---- directory ----
 
 fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
@@ -215,8 +210,6 @@ fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
     files.find(has_blocks).map(|below| directory.path.join(below))
 }
 
-// ---- extensions ----
-
 /// Extension, and whether one database suffices. pg_buffercache shows all buffers; pg_prewarm only loads its own
 /// database.
 const LOOKED_FOR: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
@@ -228,9 +221,7 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    /// Database, and number of tables that the role may not read.
     unreadable: Vec<(String, i64)>,
-    /// Database and missing privilege.
     lacking: Vec<(String, String)>,
     installable: Option<String>,
 }
@@ -272,7 +263,6 @@ async fn check_buffers(server: &Server, databases: &[String]) -> Found {
     Ok(format!("pg_buffercache shows the {used} used buffers"))
 }
 
-/// One connection per database.
 async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence>; LOOKED_FOR.len()] {
     let mut presences = LOOKED_FOR.map(|_| Ok(Presence::default()));
     for database in databases {
@@ -345,7 +335,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
         return Capability { is_partly: told.len() < presence.present.len(), ..refused };
     }
     if !presence.unreadable.is_empty() && is_everywhere {
-        let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
+        let told = presence.unreadable.iter().map(|(name, count)| format!("{} of {name}", counted(*count, "table")));
         let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));
         found.push(format!("but it requires SELECT on all tables, which {role} lacks: {tables}"));
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), reading_remedy(server));

@@ -27,7 +27,7 @@ pub struct ForkBlocks {
     pub blocks: u64,
 }
 
-/// Blocks not found in shared_buffers.
+/// Block reads that missed shared_buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockReads {
     pub relation_oid: u32,
@@ -41,7 +41,6 @@ pub struct BlockReads {
 pub struct RowCount {
     pub relation_oid: u32,
     pub rows: f64,
-    /// Above 0.
     pub blocks: u64,
     /// Primary key, else the first index.
     pub index_oid: Option<u32>,
@@ -107,7 +106,6 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
     in_time("read the statistics of the relations", collect_rows(rows, decode)).await
 }
 
-/// Analysed tables only.
 pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>> {
     let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -123,7 +121,6 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
     in_time("read the tables' row counts", collect_rows(rows, decode)).await
 }
 
-/// `None` if the relation was dropped, or its path is unknown.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
@@ -172,8 +169,6 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
     let asked = async { sqlx::query(question).bind(name).fetch_one(connection).await?.try_get(0) };
     in_time("read the comment on a database", asked).await
 }
-
-// ---- relation ----
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr, JsonSchema)]
@@ -257,8 +252,6 @@ pub struct PartitionedTable {
     /// Partitioned table that contains this one, as `schema.name`.
     pub parent: Option<String>,
 }
-
-// ---- relation path ----
 
 /// Path of the main fork's first segment below the data directory, as in `pg_relation_filepath()`
 /// (`src/common/relpath.c`). Contains only numbers and a checked version directory, so that a snapshot cannot name
@@ -370,7 +363,7 @@ fn parse_oid(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// `PG_MAJOR_CATALOGVERSION`.
+/// Such as `PG_15_202209061`.
 fn is_version_directory(text: &str) -> bool {
     let Some((major, catalog)) = text.strip_prefix("PG_").and_then(|rest| rest.split_once('_')) else {
         return false;

@@ -13,7 +13,7 @@ use procfs::process::{Process, all_processes};
 
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
-/// Symbolic links that PostgreSQL makes: tablespaces and a relocated WAL.
+/// Possible symbolic links: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -58,7 +58,6 @@ impl DataDirectory {
         })
     }
 
-    /// Keeps links in the path.
     pub fn open_files(path: &Path) -> Result<Arc<Tree>> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
@@ -123,7 +122,6 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// Directories of a database, one per tablespace.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>> {
         let own = format!("/{oid}");
         let directories = self.database_directories(&mut Vec::new())?;
@@ -131,7 +129,7 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// One per database and tablespace.
+    /// Directories of databases' files: one per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
         let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
@@ -170,7 +168,6 @@ impl DataDirectory {
     }
 }
 
-/// Adds the error to `refused`; other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -231,14 +228,13 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 // `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
 // sizes always follow the constant `floatFormat`.
 
-/// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1234567.0;
 
 const SYSTEM_IDENTIFIER: usize = 0;
 const PG_CONTROL_VERSION: usize = 8;
 const STATE: usize = 16;
 
-/// `DB_IN_PRODUCTION`.
+/// `DB_IN_PRODUCTION`, the last state.
 const LAST_STATE: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +271,7 @@ impl ControlFile {
     }
 }
 
-/// Offset of the sizes: after the constant, which is aligned to 8 bytes.
+/// The constant, aligned to 8 bytes, precedes the block and segment sizes.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -286,8 +282,6 @@ fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], Str
     bytes.ok_or_else(|| "it is truncated".to_owned())
 }
 
-// ---- postmaster ----
-
 /// Content of `postmaster.pid` (`src/include/utils/pidfile.h`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
@@ -295,12 +289,12 @@ pub struct Postmaster {
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
-    /// By the system clock at that time.
+    /// By the system clock, which may have been set since.
     pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
-    /// From the process's age, which clock changes do not affect; else from the file.
+    /// By the process's age, which clock changes do not affect; else by the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
@@ -315,7 +309,7 @@ fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
     parse_postmaster(&String::from_utf8_lossy(&text))
 }
 
-/// `number` is in the child's own pid namespace.
+/// `number` is the child's pid in its own pid namespace.
 pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
     let is_it = |process: &Process| {
         let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
@@ -327,12 +321,12 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
-/// `NSpid` in proc(5).
+/// Pid in the process's own namespace (`NSpid` of proc(5)).
 fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// `number` is the pid in a child namespace.
+/// `number` is the server's pid in its container's pid namespace.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;

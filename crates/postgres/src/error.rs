@@ -160,7 +160,7 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
-    /// Whether the search for another host stops.
+    /// Whether the error ends the search for a host that accepts the connection.
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
@@ -356,7 +356,6 @@ impl Explain for Error {
     }
 }
 
-/// Omits sqlx's own words.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
@@ -414,7 +413,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: start it, or read its files with --data-dir; {others}")
 }
 
-/// Options of live sockets, such as `-p 5433`.
+/// psql options to connect to them, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {
@@ -445,7 +444,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
             "root connects as the server's owner if no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
         }
         Some(INVALID_AUTHORIZATION) if is_socket => {
-            "a socket accepts each user only as the role of the same name, unless pg_ident.conf maps it: \
+            "through a socket, each system user may connect only as the role of that name, unless pg_ident.conf maps it: \
              `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
         }
         Some(INVALID_AUTHORIZATION) => {
@@ -462,8 +461,8 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
              accepts no connections: use --data-dir with --tier os"
         }
         Some(TOO_MANY_CONNECTIONS) => {
-            "all its connections are in use: try again when one is free, or connect as a superuser: some are reserved; \
-             `psql -c 'SELECT * FROM pg_stat_activity'` shows them"
+            "all connections of the server are in use: try again later, or connect as a superuser (some are reserved); \
+             `psql -c 'SELECT * FROM pg_stat_activity'` lists the sessions"
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database accepts no connections: use another one with -d",
         Some(INSUFFICIENT_PRIVILEGE) => {

@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps schemas from being renamed or dropped. Unlike a row lock, this lock needs no transaction id. It is sent in one
-/// transaction with a statement, so that a stopped pgthaw leaves no lock. The timeout is below deadlock_timeout: no
-/// other transaction is aborted.
+/// Keeps schemas from being renamed or dropped during a statement. It is sent in the same transaction, so that a
+/// stopped pgthaw leaves no lock. Unlike a row lock, it needs no transaction id. The timeout is below deadlock_timeout:
+/// no other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -28,15 +28,15 @@ pub struct Extension {
     schema: String,
     schema_literal: String,
     pub version: String,
-    /// A role other than a superuser may rename or drop the schema.
+    /// Whether a role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// This session may lock pg_namespace to keep the schema.
+    /// Whether this session may lock pg_namespace, which keeps the schema in place.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// Replaces each `{name}` by its value or the schema; braces inside these stay. Drops comments, because a value may
-    /// contain a line end.
+    /// Replaces each `{name}` by its value, or by the schema. Braces inside of values stay. Drops comments, because a
+    /// value may contain a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -76,7 +76,7 @@ pub(super) async fn ask_extension(
     statement: &str,
 ) -> Result<Vec<PgRow>, sqlx::Error> {
     let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
-    // The first row is extension_there_13.sql's.
+    // The first row is the result of extension_there_13.sql, not of `text`.
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
@@ -144,7 +144,7 @@ where
     visited
 }
 
-/// Whether extension_there_13.sql failed.
+/// extension_there_13.sql fails if the extension was moved to another schema.
 fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
@@ -201,7 +201,6 @@ pub(super) async fn explain_refusal(
     }
 }
 
-/// Role or privilege to GRANT, if any.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
     // pg_monitor does not help pg_prewarm.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
@@ -219,8 +218,6 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "read the role and database", question).await
 }
-
-// ---- prewarm ----
 
 const ACTION: &str = "prewarm a relation";
 
@@ -305,7 +302,6 @@ impl Prewarmer {
     }
 }
 
-/// Batches of `BATCH_BLOCKS`; cuts longer ranges.
 fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
     let mut batches: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0;

@@ -110,7 +110,6 @@ pub struct SettingState {
     pub value: Option<String>,
 }
 
-/// Skips unknown names.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>> {
     const ACTION: &str = "read the settings";
     let path = read_configured_path(connection).await;
@@ -130,20 +129,18 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
-/// Last reload, by the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
 }
 
-/// Returns each setting's name and error.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
     ask_all(connection, "read the errors of the configuration", question).await
 }
 
-/// Settings made by ALTER ROLE or ALTER DATABASE.
+/// Made by ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
@@ -163,10 +160,10 @@ const TIME_UNITS: [(&str, f64); 6] =
 /// wal_compression shows this for `on` since 15.
 const ON_BY_ANOTHER_NAME: &str = "pglz";
 
-/// Real settings are printed with six digits.
+/// Relative tolerance: PostgreSQL prints real settings with six digits.
 const PRINTED: f64 = 1e-5;
 
-/// Value in `unit`. `None` for unsupported notations (`1e3`, `0x10`).
+/// Converts the value to `unit`. `None` for unsupported notations (`1e3`, `0x10`).
 pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     let (number, given) = split_number(text.trim());
     let (number, given) = (parse_number(number)?, given.trim());
@@ -214,7 +211,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Ignores blanks, quotes, case and the schema pg_catalog.
+/// Drops blanks, quotes, case and the schema pg_catalog, which make no difference.
 fn simplify(text: &str) -> String {
     let letters = text.chars().filter(|one| !one.is_whitespace() && *one != '"');
     let simple: String = letters.flat_map(char::to_lowercase).collect();
@@ -256,8 +253,6 @@ impl SettingState {
     }
 }
 
-// ---- build ----
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerBuild {
     pub has_assertions: bool,
@@ -265,7 +260,6 @@ pub struct ServerBuild {
     pub compiler_flags: String,
 }
 
-/// Superusers only.
 pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild> {
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";

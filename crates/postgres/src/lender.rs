@@ -49,7 +49,6 @@ impl Lender {
         Ok(lender)
     }
 
-    /// Start options without `-D`.
     pub fn options(&self) -> &[String] {
         &self.options
     }
@@ -108,7 +107,7 @@ impl Drop for Lender {
     }
 }
 
-/// From `postmaster.opts`, which quotes options.
+/// Options of the last start, from `postmaster.opts`, which quotes them.
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -151,9 +150,7 @@ fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
-// ---- configured ----
-
-/// Runs `postgres -C` with the options of the last start.
+/// Value that the server has after a start with the options of the last one.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
@@ -161,7 +158,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
     command.args(read_options(&directory.files)).current_dir("/");
-    // The owner could delay this process by such a file, and meanwhile read its environment.
+    // By a FIFO, the owner could delay this process and meanwhile read its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);
@@ -183,7 +180,6 @@ pub enum SettingRefusal {
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,
-    /// Has only an empty postgresql.conf.
     directory: TempDir,
 }
 

@@ -97,7 +97,6 @@ fn not_a_log(line: &str) -> Error {
 
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// In no particular order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<()> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);
@@ -116,11 +115,8 @@ pub fn read_pgbench_version(program: &Path) -> Result<String> {
     Ok(run(Command::new(program).arg("--version"))?.trim().to_owned())
 }
 
-// ---- load ----
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Scripts and their weights.
     pub scripts: Vec<(Script, u32)>,
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,
@@ -151,7 +147,6 @@ pub enum TransactionLog {
 }
 
 impl Load {
-    /// No script, without limits.
     pub fn new(clients: u32, jobs: u32, seconds: u32) -> Load {
         Load {
             scripts: Vec::new(),
@@ -213,8 +208,6 @@ fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
     }
     [option.into(), name]
 }
-
-// ---- script ----
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,6 @@ use std::process::Command;
 
 use super::{Error, Result};
 
-/// Debian and Ubuntu: `/usr/lib/postgresql/15/bin`.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +110,6 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// The error contains the program's messages.
 pub(super) fn run(command: &mut Command) -> Result<String> {
     let program = command_name(command);
     let output = match command.output() {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::SystemUser;
-use host::failure::quote_argument;
+use host::failure::{SERVERS_PSQL, quote_argument};
 
 /// Options of psql; `None` is its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     }
 }
 
-/// The printed `psql` gets the server's address (`Server::psql`).
+/// `Server::psql` adds the server's address when the command is printed.
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
     run_in(databases, &format!("CREATE EXTENSION {name}"))
 }
@@ -46,12 +46,11 @@ fn run_in(databases: &[String], statement: &str) -> String {
         several => {
             let several: Vec<String> = several.iter().map(|database| quote_database(database)).collect();
             let statement = quote_argument(statement);
-            format!("`for d in {}; do psql -d \"$d\" -c {statement}; done`", several.join(" "))
+            format!("`for d in {}; do {SERVERS_PSQL} -d \"$d\" -c {statement}; done`", several.join(" "))
         }
     }
 }
 
-/// The printed `psql` gets the server's address.
 pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }
@@ -85,7 +84,10 @@ mod tests {
     #[test]
     fn names_cannot_break_out_of_a_command() {
         let several = create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
-        assert_eq!(several, "`for d in shop '$(reboot)'; do psql -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`");
+        assert_eq!(
+            several,
+            "`for d in shop '$(reboot)'; do \u{2061}psql -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`"
+        );
         let hostile = grant("a'; rm -rf ~; '", "pg_monitor", "r\"; DROP ROLE x; --'");
         let words = shlex::split(hostile.trim_matches('`')).unwrap();
         assert_eq!(words[..4], ["psql", "-d", "a'; rm -rf ~; '", "-c"]);

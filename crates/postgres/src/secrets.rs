@@ -61,9 +61,9 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
         // Signed URLs and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
-        // A percent-encoded name may stand for any of these.
+        // URL parameters with a percent-encoded name, which may be a secret's name.
         r"([?&][a-z0-9_]*%[a-z0-9_%]*=)[^\s&'\x22]+",
-        // Long and case-sensitive, because tables may have similar names.
+        // Access tokens of GitHub, GitLab, Slack and AWS. Long and case-sensitive, as tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
         r"(\b(?-i:github_pat_|glpat-|xox[a-z]-))[a-z0-9_-]{20,}",
         r"(\b(?-i:AKIA|ASIA))(?-i:[A-Z0-9]{16})\b",
@@ -140,7 +140,6 @@ fn keep_word(word: &str) -> String {
     keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// Hides secrets in all texts of a record.
 pub fn keep_record(record: &mut (impl Serialize + DeserializeOwned)) {
     let Ok(mut document) = serde_json::to_value(&*record) else { return };
     change_texts(&mut document, |text| *text = keep_text(std::mem::take(text)));

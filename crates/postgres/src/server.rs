@@ -15,7 +15,6 @@ use super::{
 use host::linux::threads::lock;
 use host::units::Bytes;
 
-/// First untested version.
 const UNTESTED_VERSION_NUM: u32 = 200_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
@@ -55,7 +54,7 @@ pub struct Server {
     pub address: String,
     /// Database of the first connection.
     pub database: String,
-    /// By this machine's clock.
+    /// Start of the server by this machine's clock.
     pub started_at: Option<Timestamp>,
     /// A standby's WAL source, if visible.
     sender: Address,
@@ -77,7 +76,6 @@ impl Server {
         Ok(Server { reached, facts, address, database, started_at, sender, first })
     }
 
-    /// Uses the same user and role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection> {
         if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
             return Ok(kept);
@@ -199,7 +197,7 @@ impl Server {
     }
 }
 
-/// Overrides settings of the database's owner. Returns the role.
+/// Overrides settings that the database's owner may have made (ALTER DATABASE).
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })

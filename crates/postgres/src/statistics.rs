@@ -23,7 +23,6 @@ pub struct ServerStatistics {
     rows: BTreeMap<RowKey, BTreeMap<String, f64>>,
 }
 
-/// View, and names and values of its `KEYS`.
 type RowKey = (String, Vec<(String, String)>);
 
 /// Rows of statistics views that changed, by view.
@@ -77,7 +76,7 @@ pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64
     Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
-/// pg_stat_user_tables with `total_bytes`.
+/// Rows of pg_stat_user_tables, with `total_bytes`: size including indexes and TOAST.
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics> {
     const ACTION: &str = "read the tables' statistics";
     let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
@@ -159,7 +158,7 @@ impl Counted {
     }
 }
 
-/// Lower bound of looked up blocks by `pg_class.oid`.
+/// Lower bound of the blocks that lookups read, by `pg_class.oid`.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -195,9 +194,7 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
     counted.iter().map(|one| (one.oid, blocks(one))).filter(|(_, blocks)| *blocks > 0).collect()
 }
 
-// ---- statements ----
-
-/// Minimum for a meaningful mean.
+/// Minimum number of calls for a meaningful mean.
 const FEWEST_CALLS: f64 = 200.0;
 
 /// Extension version that renamed columns (PostgreSQL 17).
@@ -230,9 +227,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         .then(|| Statements { calls, seconds: milliseconds * 1e-3 / calls }))
 }
 
-// ---- pulse ----
-
-/// Counters and current levels, without pgthaw's sessions.
+/// Cumulative counters and numbers of sessions, without pgthaw's sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPulse {
     pub commits: u64,
@@ -274,7 +269,6 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
-/// `own_pids` are pgthaw's sessions.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);

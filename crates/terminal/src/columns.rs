@@ -95,7 +95,7 @@ fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     widths.iter().zip(columns).map(of).sum::<usize>() + gaps
 }
 
-/// If the columns' own minimums are too wide, this minimum applies.
+/// Minimum width in cells if the columns' own minimums do not fit.
 const LEAST: usize = 8;
 
 fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {

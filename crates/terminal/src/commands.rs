@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use host::failure::quote_argument;
+use host::failure::{SERVERS_PSQL, quote_argument};
 
 /// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// After `TYPED`: the command without its user.
+/// Placeholder after `TYPED`: the command is printed without its user option.
 const WITHOUT_USER: &str = "(no -U)";
 
 /// Placeholder for a command that is unknown until the connected role is known.
@@ -21,9 +21,6 @@ const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 /// Follows a backtick in data, such as a job's command line, which must not be changed. It has no width, `printable`
 /// escapes it, and it is never printed.
 const NO_ADVICE: char = '\u{2060}';
-
-/// Start of a loop over databases, whose names precede it as shell words.
-const LOOP: &str = "; do psql -d ";
 
 /// Parts of commands that lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +33,9 @@ pub struct PastedCommands {
     pub psql: String,
     /// psql for catalog changes; on a standby, for its primary.
     pub writing_psql: String,
-    pub typed: String,
-    pub typed_without_user: String,
+    /// Words as a shell needs them.
+    pub typed: Vec<String>,
+    pub typed_without_user: Vec<String>,
     /// Options that replace PG* variables, which sudo drops.
     pub untyped: String,
     /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` until the role is known.
@@ -85,12 +83,12 @@ pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// Marks the commands in a text, so that printing does not complete them.
+/// Marks the commands in a text, so that printing adds no options to them.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }
 
-/// Completes commands and hides secrets of the command line.
+/// Adds options to the commands in a text, and hides secrets of the command line.
 pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }
@@ -153,8 +151,12 @@ impl Run {
 
     fn complete_one(&self, command: &str) -> String {
         let psql = || "psql".to_owned();
-        let nowhere =
-            PastedCommands { psql: psql(), writing_psql: psql(), typed: TYPED.to_owned(), ..PastedCommands::default() };
+        let nowhere = PastedCommands {
+            psql: psql(),
+            writing_psql: psql(),
+            typed: vec![TYPED.to_owned()],
+            ..PastedCommands::default()
+        };
         let server = self.server.as_ref().unwrap_or(&nowhere);
         let is_writing = WRITING.iter().any(|statement| command.contains(statement));
         let psql = if is_writing { &server.writing_psql } else { &server.psql };
@@ -165,10 +167,7 @@ impl Run {
             return match (&server.monitor, command) {
                 (Some(monitor), MONITOR) => self.complete_one(monitor),
                 _ if is_psql => command.replacen("psql", psql, 1),
-                _ => find_unquoted(command, LOOP).map_or_else(
-                    || command.to_owned(),
-                    |at| format!("{}; do {psql} -d {}", &command[..at], &command[at + LOOP.len()..]),
-                ),
+                _ => command.replace(SERVERS_PSQL, psql),
             };
         };
         if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
@@ -196,26 +195,13 @@ impl Run {
     }
 }
 
-fn find_unquoted(command: &str, wanted: &str) -> Option<usize> {
-    let mut quote = None;
-    let mut characters = command.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match (quote, character) {
-            (None, _) if command[at..].starts_with(wanted) => return Some(at),
-            (None, '\'' | '"') => quote = Some(character),
-            (Some('"'), '\\') => _ = characters.next(),
-            (Some(open), _) if open == character => quote = None,
-            _ => {}
-        }
-    }
-    None
-}
-
-fn with_options(typed: &str, options: &str) -> String {
-    match find_unquoted(typed, " -- ") {
-        Some(at) => format!("{}{options}{}", &typed[..at], &typed[at..]),
-        None => format!("{typed}{options}"),
-    }
+/// Options stand before a job.
+fn with_options(typed: &[String], options: &str) -> String {
+    let mut words: Vec<&str> = typed.iter().map(String::as_str).collect();
+    let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    words.insert(at, options.trim());
+    words.retain(|word| !word.is_empty());
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -230,8 +216,8 @@ mod tests {
             options_without_user: " -p 5433 -d shop".into(),
             psql: "sudo -u postgres psql -p 5433".into(),
             writing_psql: "sudo -u postgres psql -p 5433".into(),
-            typed: "pgthaw map -U ann --top 3".into(),
-            typed_without_user: "pgthaw map --top 3".into(),
+            typed: vec!["pgthaw map -U ann --top 3".into()],
+            typed_without_user: vec!["pgthaw map --top 3".into()],
             untyped: " -p 5434".into(),
             monitor: Some("psql -d shop -c 'GRANT pg_monitor TO \"bob\"'".into()),
         };
@@ -264,7 +250,7 @@ mod tests {
             ("run `sudo -u bob pgthaw doctor`", "run `sudo -u bob pgthaw doctor -p 5433 -d shop`"),
             ("`psql -d shop -c 'CREATE EXTENSION x'`", "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION x'"),
             (
-                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do psql -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
+                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do \u{2061}psql -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
                 "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do sudo -u postgres psql -p 5433 -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
             ),
             ("`psql -p 1 -d shop -l`", "psql -p 1 -d shop -l"),
@@ -287,8 +273,15 @@ mod tests {
         ] {
             assert_eq!(complete(&standby, text), completed);
         }
-        assert_eq!(with_options("pgthaw run -- psql -c x", " -p 5434"), "pgthaw run -p 5434 -- psql -c x");
-        assert_eq!(with_options("pgthaw map -U 'a -- b'", " -p 5434"), "pgthaw map -U 'a -- b' -p 5434");
+        for (typed, completed) in [
+            (&["pgthaw", "run", "--", "psql"][..], "pgthaw run -p 5434 -- psql"),
+            (&["pgthaw", "map", "-U", "'a -- b'"], "pgthaw map -U 'a -- b' -p 5434"),
+        ] {
+            assert_eq!(
+                with_options(&typed.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), " -p 5434"),
+                completed
+            );
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::screen::Canvas;
 
 const HEIGHT: usize = 10;
 
-/// Default and maximum width in cells.
 const WIDTH: usize = 76;
 const WIDEST: usize = 110;
 
@@ -17,7 +16,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Marks in Unicode and in ASCII. Later curves cover earlier ones.
+/// Characters that draw the curves, in Unicode and in ASCII. Later curves cover earlier ones.
 const MARKS: [(char, char); 4] = [('•', '*'), ('─', '-'), ('×', 'x'), ('+', '+')];
 
 /// `seconds` is the length of the time axis. Several curves are named in a legend.

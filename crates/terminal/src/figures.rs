@@ -14,13 +14,11 @@ pub fn render_age(at: Timestamp) -> String {
     format!("{} ago", counted(count, unit))
 }
 
-// ---- nanoseconds ----
-
 pub fn render_share(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-/// Three digits and a suitable unit.
+/// Renders three digits and a unit, such as `1.25 ms`.
 pub fn render_ns(ns: u64) -> String {
     let three = |value: f64, unit: &str| match value {
         ..9.995 => format!("{value:.2} {unit}"),

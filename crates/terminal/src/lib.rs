@@ -67,7 +67,7 @@ pub fn print_verbatim(line: &str) {
     }
 }
 
-/// Endless output must stop when this returns false.
+/// Whether standard output still accepts text; if not, endless output must stop.
 pub fn is_output_open() -> bool {
     OUTPUT_FAILURE.get().is_none()
 }

@@ -102,7 +102,7 @@ impl Drop for LiveScreen {
 
 fn give_back() {
     if let Some((terminal, before)) = lock(&BEFORE).take() {
-        // This fails if the terminal is gone.
+        // Fails if the terminal is gone.
         let _ = write(LEAVE);
         let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);
     }

@@ -74,7 +74,7 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// In narrower texts, differences are not shown.
+/// Minimum width in cells for texts that start where they differ.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
 /// Shortens texts as `shorten_middle` does. Texts that would then look alike are shown from where they differ.

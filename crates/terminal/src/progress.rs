@@ -16,7 +16,7 @@ use host::units::Bytes;
 pub struct Progress {
     bar: ProgressBar,
     said: Arc<Mutex<String>>,
-    /// Start of a usually short step, drawn only after `PATIENCE`.
+    /// Start, if the progress is drawn only after `PATIENCE`.
     late: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl Progress {
         Progress::new(label, total, step_parts, visible)
     }
 
-    /// Draws only if the steps take over two seconds. `reach` sets the total.
+    /// Progress that is drawn only if the steps take over two seconds. `reach` sets the total.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
         let late = visible.then(Instant::now);
         Progress { late, ..Progress::new(label, 0, step_parts, false) }
@@ -127,7 +127,6 @@ pub struct Part {
     /// The same text in fewer cells.
     shorter: String,
     is_bar: bool,
-    /// Separator before this part.
     joint: &'static str,
     /// Parts with greater numbers are dropped first; 0 is never dropped.
     priority: u8,

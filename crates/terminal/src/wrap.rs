@@ -6,7 +6,7 @@ use console::measure_text_width;
 
 use super::commands::{bare_command, find_commands};
 
-/// Narrower terminals count as this wide.
+/// Minimum width in cells, even on a narrower terminal.
 const NARROWEST: usize = 20;
 
 /// Indentation of continuation lines, unless the first line has its own margin.
@@ -34,7 +34,7 @@ fn without_marks(line: &str) -> String {
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let wrapped = break_line(line, width);
-    // Otherwise a closing bracket would be alone after a command's own line.
+    // Otherwise a closing bracket would be alone on the line after a command.
     let is_end = |last: &&String| last.trim().trim_end_matches('.') == ")";
     match wrapped.last().filter(is_end).and_then(|_| without_last_bracket(line)) {
         Some(line) => break_line(&line, width),

@@ -51,10 +51,7 @@ impl Eviction<'_> {
         // All refusals come before the first change.
         let directory = if self.tiers.os { Some(self.find_directory()?) } else { None };
         receipt.os = directory.map(|_| EvictedTier::before(self.os_bytes()));
-        let connection = match self.tiers.buffers {
-            true => self.open_buffers(&mut receipt).await?,
-            false => None,
-        };
+        let connection = if self.tiers.buffers { self.open_buffers(&mut receipt).await? } else { None };
         if self.is_dry_run {
             return Ok(receipt);
         }

@@ -62,9 +62,7 @@ const NAMED: &str = "PGTHAW_CONFIG";
 pub struct Setting {
     /// Command or `connection`; `None` for a top-level key.
     pub table: Option<String>,
-    /// Without dashes.
     pub option: String,
-    /// Elements of a list, or one value.
     pub values: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
             Ok(matches) if matches.subcommand_name() == Some(RUN) => {
-                terminal::print_complaint(&format!("note: {problem}; the job runs without these settings"));
+                terminal::print_complaint(&format!("note: {problem}; the job runs without the settings file"));
                 make_command::<C>()
             }
             _ => return Err(problem),
@@ -156,7 +156,7 @@ pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&s
             return Err(file.error(&setting.key(), unknown(&command, &setting)));
         }
         if setting.table.as_deref() == Some(RUN) && TYPED_ONLY.contains(&&*setting.option) {
-            return Err(file.error(&setting.key(), "only the command line decides whether a job runs".into()));
+            return Err(file.error(&setting.key(), "allowed only on the command line: no file may stop a job".into()));
         }
         for place in &places {
             check(&command, place, &setting).map_err(|problem| file.error(&setting.key(), problem))?;

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Maximum depth of removals: each level keeps a descriptor open.
+/// Maximum depth of a directory tree to remove: each level keeps a descriptor open.
 const DEPTH_MAX: usize = 100;
 
 /// An open directory. Lookups below it follow no symbolic link and refuse `..`.
@@ -32,7 +32,6 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// Kind of a directory entry; links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
@@ -48,7 +47,6 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Opens a directory; creates missing ones on its path.
     pub fn create(path: &Path) -> io::Result<Directory> {
         match Directory::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -59,7 +57,7 @@ impl Directory {
         }
     }
 
-    /// Fails if the path's last name is a link.
+    /// Fails if the last component of the path is a symbolic link.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -76,12 +74,11 @@ impl Directory {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Metadata of an entry; links are not followed.
+    /// Does not follow links.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether the name still refers to this open file.
     pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
         let (named, opened) = match self.facts_of(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -95,7 +92,7 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
-    /// Only the last name of `below` may be a link.
+    /// Only the last component of `below` may be a link.
     pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
         let name = below.file_name().ok_or(Errno::INVAL)?;
         let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
@@ -112,7 +109,6 @@ impl Directory {
         self.open_file_with(below, OFlags::RDONLY)
     }
 
-    /// Opens an existing file.
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
         Ok(self.open_with_facts(below.as_ref(), flags)?.0)
     }
@@ -188,7 +184,6 @@ impl Directory {
         }
     }
 
-    /// If `to` exists, it is replaced.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         Ok(renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::empty())?)
@@ -210,7 +205,7 @@ impl Directory {
         Ok(rustix::fs::symlinkat(target, &self.descriptor, single(name.as_ref())?)?)
     }
 
-    /// Removes anything but a directory. Removes a link, not its target.
+    /// Removes a link, not its target; fails for a directory.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
     }
@@ -244,7 +239,6 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes all entries as `remove_tree` does, the entry `last` as the last one.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -291,7 +285,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes created, renamed and removed names durable.
+    /// Makes created, renamed and removed names survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.descriptor)?)
     }
@@ -330,7 +324,6 @@ impl AsFd for Directory {
     }
 }
 
-/// Directory part of a path; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -342,8 +335,6 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not a plain file name"))),
     }
 }
-
-// ---- regular ----
 
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
@@ -367,7 +358,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(with_regular_facts(file)?.0)
 }
 
-/// Opens also a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may wait.
+/// Also opens an anonymous pipe from the shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may block.
 pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     let handed_over = || {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
@@ -394,15 +385,11 @@ pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
-/// # Errors
-/// As `read_open_at_most`; also `InvalidData` if it is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
 }
 
-/// # Errors
-/// `FileTooLarge` above `limit` bytes.
 pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! A file that appears whole under its name, or not at all.
+//! Files that are written under a temporary name and then renamed, so that no reader sees a partial file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
@@ -10,8 +10,7 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// File under a temporary name. Its lock distinguishes it from drafts of killed processes. Dropping an unplaced draft
-/// removes it.
+/// File under a temporary name, removed on drop unless `place` renamed it; locked while its process lives.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -21,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// `prefix` is reserved for drafts. The umask applies to `mode`.
+    /// No other file's name may start with `prefix`. The umask applies to `mode`.
     pub fn create(directory: Directory, prefix: &str, mode: u32) -> io::Result<Draft> {
         loop {
             let name = OsString::from(format!("{prefix}{:016x}", rand::random::<u64>()));
@@ -59,7 +58,7 @@ impl Draft {
         self.place_first_free([name.as_ref().to_owned()]).map(drop)
     }
 
-    /// Returns the name used.
+    /// Uses the first name that is not taken, and returns it.
     ///
     /// # Errors
     /// `AlreadyExists` if all are taken.
@@ -83,7 +82,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // If this fails, the next writer removes the draft.
+            // If this fails, the next writer in the directory removes the draft.
             let _ = self.directory.remove_file(&self.name);
         }
     }
@@ -98,8 +97,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Creates a draft, and removes drafts of killed processes. Root acts as the directory's owner, not as the owner of an
-/// existing file: in /tmp, any user could create that file to receive root's data.
+/// Also removes drafts of killed processes. Root acts as the directory's owner, not as the owner of an existing file:
+/// in /tmp, any user could create that file to receive root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -121,7 +120,6 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
-    // The file is another user's, not regular, or already removed.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

@@ -22,9 +22,7 @@ pub use tree::Tree;
 
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
-// ---- mode ----
-
-/// Modes before the umask applies.
+/// Modes of new files and directories before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
 pub const DIRECTORY_MODE: u32 = 0o777;
 
@@ -40,7 +38,6 @@ pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Mode of new files. New directories get matching execute bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMode(u32);
 
@@ -49,7 +46,6 @@ impl FileMode {
 
     pub const PUBLIC: FileMode = FileMode(0o644);
 
-    /// Applies to all files that this process and its children create.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
         // Only the first call stores the umask: later ones would store pgthaw's own.

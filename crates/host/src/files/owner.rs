@@ -1,4 +1,4 @@
-//! Where another user may write, root writes as that user, so that planted links give no access.
+//! In directories where another user may write, root writes as that user, so that planted links give no access.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -40,7 +40,7 @@ pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// First owner other than root along the path; `None` unless this process is root.
+/// Owner of the path's first component that is not root's; `None` unless this process is root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -75,7 +75,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// The user's primary group: the user need not be a member of a file's group.
+/// The user's primary group: the user may not be a member of a file's group.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
@@ -90,11 +90,9 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-// ---- own directory ----
-
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// This user's directory. If another directory takes its name, that one is not emptied.
+/// Directory of this process's user. If another one takes its name, `remove` does not empty that one.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -116,8 +114,6 @@ impl OwnDirectory {
         }
     }
 
-    /// # Errors
-    /// `PermissionDenied` for another user's directory, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -140,7 +136,6 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory and its entries, `last` as the last entry.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
@@ -151,7 +146,7 @@ impl OwnDirectory {
     }
 }
 
-/// Opens by the absolute path, for programs that run in another directory.
+/// Makes the path absolute, for programs that run in another directory.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

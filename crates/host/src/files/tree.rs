@@ -13,7 +13,7 @@ use rustix::fs::{Gid, OFlags, Stat, Uid, fchown};
 use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
 use crate::linux::threads::lock;
 
-/// Prefix of drafts; PostgreSQL uses no such names.
+/// Prefix of temporary files; none of PostgreSQL's file names starts with it.
 const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
 
 /// Opens only regular files of the directory's owner, and follows no links, so that the owner cannot make a privileged
@@ -23,7 +23,7 @@ pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
-    /// Opened doors, by path below the root.
+    /// Opened directories behind permitted links (`doors`), by path below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
 
@@ -43,7 +43,6 @@ impl Tree {
         self.root.path()
     }
 
-    /// User ID that owns the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }

@@ -20,7 +20,7 @@ const SECTOR_BYTES: u64 = 512;
 /// VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
-/// Identifiers in /sys of NVMe, SCSI and virtio disks, logical volumes and arrays.
+/// Files in a disk's /sys directory that may identify it.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
 
 /// A whole disk, logical volume or loop device, never a partition.
@@ -29,7 +29,7 @@ pub struct BlockDevice {
     /// Name in /sys/block, such as `nvme0n1`.
     pub name: String,
     pub number: DeviceNumber,
-    /// Identifier (if unknown, name and number) and size, since some hypervisors give all disks one serial number.
+    /// Identifier (if unknown, name and number) plus size, since some hypervisors give all disks one serial number.
     pub identity: String,
     pub is_rotational: bool,
     /// Also the most that one posix_fadvise(WILLNEED) loads.
@@ -47,17 +47,16 @@ pub struct Controller {
     pub write_cache: String,
 }
 
-/// Totals since boot.
+/// Totals of a device since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     pub reads: u64,
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
-    /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
-    /// Milliseconds of reads, of writes, and of all requests. `queued_ms` per elapsed time is the mean queue length.
+    /// Durations of all reads, writes and requests, added up. `queued_ms` / elapsed ms is the mean queue length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,
@@ -76,7 +75,7 @@ impl Add for DeviceCounters {
 pub struct Devices {
     /// Device of the data directory; `None` without one (tmpfs).
     pub main: Option<DeviceNumber>,
-    /// Device of each part, if there are several.
+    /// Devices by name (such as of the WAL), if the cluster is on several.
     pub parts: BTreeMap<&'static str, DeviceNumber>,
 }
 
@@ -87,7 +86,6 @@ impl Devices {
         Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
     }
 
-    /// Skips unreadable devices.
     pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
         let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
         self.parts.iter().filter_map(read).collect()
@@ -145,7 +143,6 @@ fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
 }
 
-/// Directory of the disk in /sys, which contains those of its partitions.
 fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
     if directory.join("partition").exists() { directory.parent().map(Path::to_owned) } else { Some(directory) }
 }
@@ -171,7 +168,6 @@ fn read_kilobytes(file: &Path) -> Option<Bytes> {
     fs::read_to_string(file).ok()?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10))
 }
 
-/// Fields that /sys lacks stay empty.
 pub fn read_controller(number: DeviceNumber) -> Controller {
     disk_directory(number).map(|directory| read_behind(&directory)).unwrap_or_default()
 }

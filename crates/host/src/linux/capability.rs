@@ -1,5 +1,3 @@
-//! Tests of this host's capabilities.
-
 use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -32,7 +30,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Descriptions of the kernel's types. Without this file, a BPF program runs only on the kernel that it was built for.
+/// Without these type descriptions, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.
@@ -46,7 +44,6 @@ const HARMLESS: ReadLimit =
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
     pub data_directory: Option<PathBuf>,
-    /// A data file for the tests, not empty.
     pub data_file: Option<PathBuf>,
     pub files: Option<Arc<Tree>>,
     pub server_pid: Option<u32>,
@@ -57,7 +54,6 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// Disk of the data directory; without one, the disk of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
@@ -112,7 +108,6 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
-/// Reason why data cannot be warmed: it is never in the page cache, or always in memory.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
@@ -138,7 +133,6 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("evicted a scratch file in {}: {stayed} of {pages} pages stayed cached", directory.display()))
 }
 
-/// Returns the pages that stayed cached after eviction, and all pages.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
@@ -185,7 +179,7 @@ fn check_memory(target: &HostTarget) -> Found {
         };
         return Err(Lack::new(detail, remedy));
     }
-    let of_total = format!("{own} of {total} can hold loaded data");
+    let of_total = format!("{own} of the machine's {total} can hold loaded data");
     Ok(match read_memory_limit(own_pid) {
         Ok(Some(limit)) => format!("{of_total}; the cgroup's limit is {}", limit.limit_bytes),
         Ok(None) => format!("{of_total}; no cgroup limit"),
@@ -207,7 +201,7 @@ fn check_direct_io(target: &HostTarget) -> Found {
             .map(|()| "a scratch file".to_owned()),
     };
     match tried {
-        Ok(what) => Ok(format!("O_DIRECT reads {what}")),
+        Ok(what) => Ok(format!("O_DIRECT reads of {what} work")),
         Err(Error::File { path, source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
             let file_system = read_mount(&path).map_or("this file system".to_owned(), |mount| mount.file_system);
             Err(Lack::new(format!("{file_system} does not support O_DIRECT"), "move the data to ext4, xfs or btrfs"))
@@ -229,7 +223,7 @@ fn read_directly(file: DirectFile) -> Result<(), Error> {
 
 fn check_io_uring() -> Found {
     match setup_io_uring() {
-        Ok(_) => Ok("a ring can be created".to_owned()),
+        Ok(_) => Ok("an io_uring instance can be created".to_owned()),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Err(Lack::new("the kernel has no io_uring", "use Linux 5.6 or later (pgthaw also reads without it)"))
         }
@@ -284,12 +278,11 @@ fn check_bpf() -> Found {
     }
 }
 
-/// `kernel.bpf_stats_enabled` (Documentation/admin-guide/sysctl).
+/// Whether the kernel measures the CPU time of BPF programs (sysctl `kernel.bpf_stats_enabled`).
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
-/// Part of `union bpf_attr` (`include/uapi/linux/bpf.h`) for loading a program.
 #[repr(C)]
 struct LoadProgram {
     program_type: u32,
@@ -309,8 +302,8 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         instructions: INSTRUCTIONS.as_ptr() as u64,
         license: c"GPL".as_ptr() as u64,
     };
-    // SAFETY: the struct has the layout of that part of bpf_attr, its size is passed, and its pointers are to static
-    // data.
+    // SAFETY: the struct has the layout of bpf_attr for BPF_PROG_LOAD, its size is passed, and its pointers are to
+    // static data.
     let program =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadProgram>()) };
     if program < 0 {

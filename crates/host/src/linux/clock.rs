@@ -9,17 +9,14 @@ pub fn read_monotonic() -> Duration {
 
 fn read(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);
-    // Never negative on these clocks.
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Milliseconds since 1970 UTC.
 pub fn read_wall_ms() -> i64 {
     // An unset clock, before 1970, yields 0.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Nanoseconds since 1970 UTC.
 pub fn read_wall_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }

@@ -1,5 +1,3 @@
-//! The kernel's device numbers.
-
 use std::fmt;
 
 use rustix::fs::{major, minor};

@@ -1,5 +1,3 @@
-//! Reads that bypass the page cache.
-
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -10,7 +8,7 @@ use rustix::fs::OFlags;
 use super::Error;
 use crate::files::{Tree, open_regular_with};
 
-/// Strictest device alignment for offset, length and memory of a direct read, in bytes.
+/// Alignment in bytes of offset, length and memory of a direct read that satisfies every device.
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
@@ -58,19 +56,16 @@ impl DirectFile {
         }
     }
 
-    /// `offset` and `bytes` must be multiples of `ALIGNMENT`. Returns fewer bytes at the end of the file.
+    /// `offset` and `bytes` must be multiples of `ALIGNMENT`.
     pub fn read_at(&self, offset: u64, bytes: usize, buffer: &mut AlignedBuffer) -> Result<usize, Error> {
         let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, buffer.slice(bytes), offset));
         read.map_err(|error| Error::file("read with O_DIRECT", &self.path, error.into()))
     }
 }
 
-// ---- extents ----
-
 /// Bytes contiguous in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Offset in the file.
     pub start: u64,
     /// Offset on the device or logical volume.
     pub device_start: u64,
@@ -80,7 +75,7 @@ pub struct Extent {
 /// `_IOWR('f', 11, struct fiemap)` of `include/uapi/linux/fs.h`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// Flags of `include/uapi/linux/fiemap.h`: last extent of the file; unknown place.
+/// `include/uapi/linux/fiemap.h`: last extent of the file; unknown position on the device.
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 
@@ -134,7 +129,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Stops if the offset does not grow.
+            // The offset must grow, else the loop would not end.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

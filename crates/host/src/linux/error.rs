@@ -7,7 +7,6 @@ use crate::failure::{
     AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint, quote_argument,
 };
 
-/// `action` of an error if the free space cannot be checked.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
 
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +38,6 @@ impl Error {
         Error::Cgroup { action, path: path.to_owned(), source }
     }
 
-    /// For settings of the whole machine.
     pub fn setting(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
@@ -119,7 +117,7 @@ fn cgroup_hint(error: &io::Error) -> String {
             "run pgthaw as root; in a container: `docker run --privileged --cgroupns=host`".into()
         }
         Some(libc::EBUSY) => {
-            "the cgroup that must enable the controller contains processes: run pgthaw on the host".into()
+            "a cgroup with processes cannot enable the controller: run pgthaw on the host, not in a container".into()
         }
         Some(libc::ENODEV) => "limit a whole disk, not a partition".into(),
         _ => "dmesg may show the cause".into(),

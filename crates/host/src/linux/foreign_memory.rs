@@ -39,10 +39,10 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// Limit, since the program's owner chooses its size.
+/// Limits the memory for reading the program's file, whose size its owner chooses.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address of the program in memory, and the offset in its file.
+/// Lowest address of the program in memory, and that mapping's offset in its file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -52,7 +52,7 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     })
 }
 
-/// Addresses, and offset in the file.
+/// Address range in memory, and offset in the mapped file.
 pub(super) type Mapping = (Range<u64>, u64);
 
 /// Mapped parts of a file in a process (`self` or a pid), by address. Skips unreadable lines: the process can put any
@@ -72,8 +72,8 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
-/// Reads 32 bits at `offset` after the pointer's target; `None` for a null pointer. Needs the right to trace the
-/// process (its owner, or root).
+/// Reads 32 bits, `offset` bytes after the address in the variable at `pointer`; `None` if that is null. Needs the
+/// right to trace the process (its owner, or root).
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -90,7 +90,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// `None` for a null pointer.
+/// Address in the variable at `pointer`; `None` if null.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
@@ -111,7 +111,7 @@ fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
 
 // ---- shared words ----
 //
-// Memory with another writer, such as a BPF map.
+// Memory that another process or a BPF program writes.
 
 const ATTEMPTS: usize = 10_000;
 
@@ -140,7 +140,6 @@ impl SharedWords {
         Ok(SharedWords { first, count })
     }
 
-    /// 0 beyond the end.
     pub fn read(&self, index: usize) -> u64 {
         self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }

@@ -15,14 +15,12 @@ use rustix::process::{self, WaitOptions, getpid, set_child_subreaper, set_parent
 
 use super::signals::{PASSED, is_ignored, is_typed, send};
 
-/// Messages from the working process to the waiting one.
 #[derive(Debug, Default)]
 struct Told {
     /// Pid of the job; `UNKNOWN` while it starts, 0 before.
     job: AtomicU32,
     has_ended: AtomicBool,
     status: AtomicI32,
-    /// The working process ends deliberately.
     is_meant: AtomicBool,
 }
 
@@ -30,16 +28,15 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
-/// The working process has left the job to the waiting one.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, PartialEq)]
 pub enum Ended {
     /// The working process ended deliberately, or by a signal before the job started.
     AsMeant(ExitStatus),
-    /// It ended unexpectedly, before any job.
+    /// The working process ended unexpectedly, before any job started.
     BeforeTheJob(ExitStatus),
-    /// It ended unexpectedly, then the job ended. The second field is the job's status; `None` if unknown.
+    /// The working process ended unexpectedly, then the job ended. The second status is the job's, `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 
@@ -81,7 +78,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
     }
 }
 
-/// Prevents another start of the job until its pid is known.
+/// If this process dies before the job's pid is stored, the job must not be started again.
 pub fn note_start() {
     note_job(UNKNOWN);
 }
@@ -96,13 +93,13 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// The waiting process becomes the job after this one has ended.
+/// The waiting process executes the job after this one has ended.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);
 }
 
-/// Marks the end of this process as deliberate.
+/// Declares the coming end of this process deliberate, so that the waiting process does not run the job.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }
@@ -135,7 +132,6 @@ fn watch(work: i32, told: &Told, heeded: &SigSet) -> io::Result<Ended> {
 }
 
 impl Told {
-    /// `None` while the job is still running.
     fn judge(&self, work: ExitStatus, job: Option<ExitStatus>, is_alone: bool) -> Option<Ended> {
         let has_begun = self.job.load(SeqCst) != 0;
         // No job runs after help, a usage error, or a signal before the job.

@@ -1,5 +1,3 @@
-//! The machine: identity, mounts, memory, pressure.
-
 use std::hint::black_box;
 use std::io::ErrorKind;
 use std::num::NonZero;
@@ -33,12 +31,11 @@ pub struct MachineFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub file_system: String,
-    /// Device, if the file system is on a disk.
     pub source: PathBuf,
     pub point: PathBuf,
 }
 
-/// Two processes' pids are comparable if both fields agree.
+/// Pids of two processes are comparable if they have equal boots and pid namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
     /// Boot identifier; empty if unknown.
@@ -80,7 +77,7 @@ pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used space of the file system, an upper bound for any file in it.
+/// Used space of the file system: an upper bound for the size of any file in it.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -111,8 +108,6 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
 pub fn read_file_system(path: &Path) -> String {
     read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
 }
-
-// ---- memory ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -157,8 +152,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Memory that can be loaded for process `pid` and stay: room in machine and cgroup if other page cache is reclaimed.
-/// Page cache of the loaded files counts as available.
+/// Page cache that can be loaded for process `pid` and stay, if the machine's and cgroup's other page cache is
+/// reclaimed. Page cache of the loaded files counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -166,7 +161,6 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
-/// Memory that `pid` can use without reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();
@@ -175,8 +169,8 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Untouched part of a process's shared memory of `size` bytes, which will reduce loadable memory. A lower bound: all
-/// shared memory of the cgroup counts as touched. Huge pages yield 0: they are reserved from the start.
+/// Part of a process's shared memory of `size` bytes that it has yet to allocate. A lower bound: all shared memory of
+/// the cgroup counts as touched. Huge pages are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -208,24 +202,22 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON measures the idle time of physical memory: a file read into memory that was free for a minute is paged out
-// seconds later.
+// If a file is read into memory that was free for a minute, DAMON considers it idle, and pages it out seconds later.
 
-/// Share of free memory that is not touched.
+/// Share of the free memory to leave untouched.
 const SPARED_RATIO: f64 = 0.1;
 
-/// A scheme that allows one access in ten samples counts a single touch as idle.
+/// DAMON schemes that allow one access in ten samples ignore a single touch.
 const TOUCHES: u32 = 5;
 
-/// Longer than a scheme's sampling interval of 0.5 s.
+/// Longer than DAMON's sampling interval of 0.5 s.
 const PAUSE: Duration = Duration::from_millis(550);
 
 const CHUNK_BYTES: usize = 64 << 20;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Touches up to `wanted` bytes of free memory for three seconds, and frees them for the next allocations. Evicts
-/// nothing.
+/// Touches free memory for three seconds, then frees it, so that DAMON does not count the next allocations as idle.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
@@ -250,20 +242,18 @@ fn touch(chunk: &mut [u8]) {
     black_box(chunk);
 }
 
-// ---- pressure ----
-
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     /// Share of the last 10 s in which some task waited, 0 to 1.
     pub some_ratio_avg10: f64,
     /// Share of the last 10 s in which all busy tasks waited.
     pub full_ratio_avg10: f64,
-    /// Since boot.
+    /// Total waiting time since boot, in microseconds.
     pub some_us_total: u64,
     pub full_us_total: u64,
 }
 
-/// Pressure on `cpu`, `io` or `memory`; `None` if the kernel does not measure it (`psi=1`).
+/// `resource` is `cpu`, `io` or `memory`. `None` if not measured (`psi=1`).
 pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
     read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }

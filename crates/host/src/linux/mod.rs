@@ -1,5 +1,3 @@
-//! Kernel interfaces: page cache, block devices, cgroups, processes.
-
 pub mod block_device;
 pub mod capability;
 pub mod cgroup;

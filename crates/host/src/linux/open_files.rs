@@ -1,5 +1,3 @@
-//! Limit of open files (RLIMIT_NOFILE).
-
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit to the hard one. Children inherit it.

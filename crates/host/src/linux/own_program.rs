@@ -1,4 +1,4 @@
-//! Reads this program's own file ahead. After a reboot, page faults would load it by over a hundred serial reads,
+//! Reads the file of this program ahead. After a reboot, page faults would load it by over a hundred serial reads,
 //! queued behind the server's reads (docs/decisions/own-program.md).
 
 use std::env::var_os;
@@ -22,7 +22,6 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads, enough for a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
@@ -61,7 +60,7 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Mapped part of the program's file. Symbols, a fifth of the file, are not mapped.
+/// Symbols, a fifth of the program's file, are not mapped.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
@@ -85,9 +84,7 @@ fn read_part(program: &File, start: u64, end: u64) {
     }
 }
 
-// ---- arguments ----
-
-/// Overwrites words in /proc/PID/cmdline with the result of `hide`, padded with spaces. Ignores failures.
+/// Overwrites words in /proc/PID/cmdline with the result of `hide`, padded with spaces.
 pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
     let _ = write_over(hide);
 }
@@ -107,8 +104,6 @@ fn write_over(hide: impl Fn(&str) -> Option<String>) -> io::Result<()> {
     }
     Ok(())
 }
-
-// ---- home ----
 
 /// `$XDG_STATE_HOME`, by default `~/.local/state`.
 pub fn state_home() -> Option<PathBuf> {

@@ -1,5 +1,3 @@
-//! Other processes: reads, CPU time, parents, state.
-
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::fs::File;
@@ -19,7 +17,7 @@ use super::{Error, signals};
 use crate::fieldwise;
 use crate::units::Bytes;
 
-/// Preference of the kernel's OOM killer, -1000 to 1000 (proc(5)).
+/// This process's preference in the kernel's OOM killer, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// Maximum on 64 bits: include/linux/threads.h.
@@ -156,7 +154,7 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// Specific to the processor architecture.
+    /// Number of the system call, which depends on the processor architecture.
     pub number: u32,
     pub path: PathBuf,
     pub device: (u32, u32),
@@ -177,9 +175,9 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
-    /// Exiting; sched_process_exit may have fired.
+    /// sched_process_exit may have fired.
     Ends,
-    /// sched_process_exit has fired; it may be a zombie.
+    /// The tracepoint sched_process_exit has fired; perhaps a zombie.
     Ended,
 }
 
@@ -199,7 +197,6 @@ pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
 }
 
-/// Title in `ps`; else the program's name.
 pub fn read_title(pid: u32) -> Result<String, Error> {
     // Titles contain role and database names in any encoding.
     let title = std::fs::read(format!("/proc/{pid}/cmdline"));
@@ -252,8 +249,6 @@ fn read_status(pid: u32) -> Result<Stat, Error> {
 fn open(pid: u32) -> procfs::ProcResult<Process> {
     Process::new(pid as i32)
 }
-
-// ---- schedule ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTime {
@@ -312,7 +307,6 @@ pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
     let statistics = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?;
     let all = statistics.total;
     let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
-    // `user` includes guests.
     let interrupts = ticks(all.irq) + ticks(all.softirq);
     Ok(ProcessorTimes {
         count: statistics.cpu_time.len() as u32,
@@ -338,11 +332,9 @@ fn of_ticks(ticks: u64) -> Duration {
     Duration::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64)
 }
 
-// ---- families ----
-
 const KTHREADD: u32 = 2;
 
-/// Includes children that were waited for.
+/// Consumption of a process, including its children that it waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.
@@ -374,7 +366,6 @@ pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
         let read_bytes = match process.io() {
             Ok(io) => Some(Bytes(io.read_bytes)),
             Err(ProcError::PermissionDenied(_)) => None,
-            // The process has ended.
             Err(_) => Some(Bytes(0)),
         };
         if is_of_family(pid, roots, &parents) {

@@ -1,4 +1,4 @@
-//! A disk's read-ahead, changed temporarily. /run/pgthaw keeps the disk's own value meanwhile; a boot resets both.
+//! Changes a disk's read-ahead temporarily. /run/pgthaw keeps the original value meanwhile; a boot resets both.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -16,8 +16,8 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the disk's own value when dropped. Open files keep their value. If several runs set the same value, the
-/// last to end restores the disk's own.
+/// Restores the original value when dropped. Open files keep their value. If several runs set the same value, the last
+/// to end restores the original.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
@@ -26,7 +26,7 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Tests by writing the current value.
+    /// Tests whether the setting can be changed, by writing its current value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
@@ -101,7 +101,6 @@ impl Files {
         }
     }
 
-    /// Serializes changes between processes.
     fn take_turn(&self) -> Result<File, Error> {
         let directory = &self.state_directory;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -190,7 +189,7 @@ impl Files {
         read_kib(&self.setting)
     }
 
-    /// `None` if a killed run had not written its value, and so changed nothing.
+    /// `None` if a killed run had not written the original value, and so changed nothing.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
         let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
         let text = text.map_err(|error| Error::setting("read", &self.state, error))?;

@@ -7,7 +7,6 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_pro
 pub const PASSED: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTERM];
 
-/// Sent on writing beyond the file size limit.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
 
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
@@ -38,7 +37,6 @@ pub fn is_ignored(signal: i32) -> bool {
     action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Ignores a missing process.
 pub fn send(pid: u32, signal: i32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)) {
@@ -46,7 +44,7 @@ pub fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Whether the terminal sent it to the whole process group.
+/// Whether the terminal sent the signal to the whole process group.
 pub fn is_typed(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT) && is_in_foreground()
 }
@@ -58,7 +56,6 @@ fn is_in_foreground() -> bool {
 /// Ends this process by its job's signal, without a second core dump.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
-    // A second core dump is harmless.
     let _ = setrlimit(Resource::Core, limit);
     // SAFETY: the default action has no handler, and nothing depends on the previous one.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::Error;
 use super::process::read_start_ticks;
 
-/// The client's address comes first.
+/// Addresses of a TCP connection; the client's is first.
 type Connection = (SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Client of a backend; may be a pooler.
+/// Process at the client end of a backend's socket, perhaps a pooler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Possible clients. Lists of connections may be long, so they are read once, if needed.
+/// Processes that may be clients. Lists of connections may be long, so they are read once, if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,
@@ -73,7 +73,6 @@ fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
     for (number, _) in read_sockets(pid)? {
         let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(socket) => socket,
-            // The socket was closed, or its process ended.
             Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
             Err(error) => return Err(failed(error.into())),
         };

@@ -1,5 +1,3 @@
-//! Threads, whose number may be limited.
-
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Locks even if a holder panicked: the panic is reported elsewhere.
+/// Locks even if a thread that held the lock panicked: the panic is reported elsewhere.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -27,7 +25,6 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
-/// Results of `work` for `0..count`, in order.
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work_some = |_| {
@@ -45,10 +42,8 @@ pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize
     done.into_iter().map(|(_, done)| done).collect()
 }
 
-/// Tests whether `count` threads can start now.
-///
 /// # Errors
-/// Such as EAGAIN at a process limit.
+/// Such as EAGAIN, if `count` threads cannot start now.
 pub fn check_room(count: usize) -> io::Result<()> {
     let (mut ends, mut threads) = (Vec::new(), Vec::new());
     let mut start = || {
@@ -62,15 +57,12 @@ pub fn check_room(count: usize) -> io::Result<()> {
     started
 }
 
-// ---- ready ----
-
-/// Marks a running activity, which ends when this is dropped.
+/// Held while an activity runs; dropping it ends the wait in `Over`.
 #[derive(Debug)]
 pub struct Going {
     _held: PipeWriter,
 }
 
-/// Waits for the end of an activity.
 #[derive(Debug)]
 pub struct Over(PipeReader);
 

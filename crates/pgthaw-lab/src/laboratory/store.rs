@@ -32,13 +32,7 @@ impl StoreArguments {
         let store = self.open().await?;
         match store.send().await {
             Ok(damaged) => remark_unsent(&damaged),
-            Err(
-                error @ (results::Error::Untrusted { .. }
-                | results::Error::Stranger(_)
-                | results::Error::Pooled { .. }
-                | results::Error::Foreign(_)
-                | results::Error::OtherVersion(_)),
-            ) => return Err(error),
+            Err(error) if error.is_lasting() => return Err(error),
             Err(error) => {
                 terminal::print_remark(&format!("{error}; pgthaw stores results in {} for now", store.place()));
             }

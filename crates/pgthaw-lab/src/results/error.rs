@@ -50,6 +50,12 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Whether this server is unsafe, or its database has other tables.
+    pub fn is_lasting(&self) -> bool {
+        use Error::{Foreign, OtherVersion, Pooled, Stranger, Untrusted};
+        matches!(self, Untrusted { .. } | Stranger(_) | Pooled { .. } | Foreign(_) | OtherVersion(_))
+    }
+
     /// Classifies a database error; SQLite's by primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
         let place = place.clone();

@@ -61,7 +61,6 @@ impl Reached {
         self.identity.system_user.as_ref()
     }
 
-    /// `None` over the network.
     pub fn socket_owner(&self) -> Option<SystemUser> {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
@@ -111,8 +110,8 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection> {
-    // The startup packet overrides settings of databases and roles. A session without the random mark belongs to a
-    // pooler.
+    // The startup packet overrides settings of databases and roles. A session that does not return the random value
+    // belongs to a pooler.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
     let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);

@@ -193,7 +193,7 @@ enum Support {
     Honoured,
     /// Safe to ignore.
     Harmless,
-    /// Ignoring other values would be a security risk.
+    /// Other values must not be ignored: that would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -369,8 +369,6 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
     (at == 4).then_some(fields)
 }
 
-// ---- service file ----
-
 /// Searches `file` or the user's service file, then the system's.
 pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters> {
     let files = service_files(file);
@@ -403,7 +401,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
             None if line == heading => parameters = Some(Parameters::default()),
             None => {}
             Some(_) if line.starts_with('[') => break,
-            // Not shown, because it may contain a password.
+            // Omits the line, because it may contain a password.
             Some(parameters) => {
                 let known = line
                     .split_once('=')

@@ -23,7 +23,7 @@ pub struct ConnectOptions {
     pub port: Option<u16>,
     pub user: Option<String>,
     pub database: Option<String>,
-    /// Override the fields above, as `-d` does in libpq.
+    /// From the connection string; override the fields above, as in libpq.
     pub parameters: Parameters,
     /// User for peer authentication; requires root.
     pub system_user: Option<String>,
@@ -31,7 +31,7 @@ pub struct ConnectOptions {
     pub address_was_read: bool,
     /// Tried first if no database is named.
     pub preferred_database: Option<String>,
-    /// Keeps the first connection for its database's next query.
+    /// Keeps the first connection open for the next query in its database.
     pub keeps_first: bool,
 }
 
@@ -40,13 +40,12 @@ impl ConnectOptions {
         ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
-    /// Address without defaults and password.
     pub fn describe(&self) -> Result<Address> {
         let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// First address, if pgthaw would send the password to no candidate.
+    /// Address of the first host, if pgthaw would send no host the password.
     pub fn withheld_from(&self) -> Result<Option<String>> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -54,7 +53,6 @@ impl ConnectOptions {
     }
 }
 
-/// Kind of server that `target_session_attrs` requires.
 #[derive(Debug)]
 pub struct Kind {
     name: &'static str,
@@ -78,11 +76,11 @@ static KINDS: [Kind; 5] = [
 
 #[derive(Clone, Debug)]
 pub struct ResolvedOptions {
-    /// At least one.
+    /// Hosts to try; at least one.
     pub candidates: Vec<Candidate>,
     pub user: Option<String>,
     pub database: Option<String>,
-    /// In order of preference; at least one.
+    /// Acceptable kinds of server, in order of preference; at least one.
     pub wanted: Vec<&'static Kind>,
     pub timeout: Duration,
     system_user: Option<SystemUser>,
@@ -170,8 +168,8 @@ impl ResolvedOptions {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
-    /// Identities in the order to try. On a socket, root can also act as the server's owner: tried first if no user is
-    /// named, else last.
+    /// OS users and roles to connect as, in order. On a socket, root can also act as the server's owner: first if no
+    /// user is named, else last.
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
@@ -225,12 +223,11 @@ impl ResolvedOptions {
         Err(Error::Peer { socket, user, wanted: wanted.map(str::to_owned) })
     }
 
-    /// Also false if the password file is unusable.
     pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
         self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
 
-    /// An address from a data directory is trusted only as a socket in a trusted place.
+    /// If the address is from a data directory, pgthaw sends the password only to a socket in a trusted place.
     pub fn withholds_password(&self, candidate: &Candidate) -> bool {
         self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
     }
@@ -251,7 +248,7 @@ impl ResolvedOptions {
 }
 
 impl Candidate {
-    /// `/var/run/postgresql:5432` or `host:5432`.
+    /// Such as `/var/run/postgresql:5432`.
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -404,11 +401,9 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
     Ok(if seconds > 0 { Duration::from_secs(seconds.unsigned_abs()) } else { Duration::MAX })
 }
 
-// ---- peer ----
-
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// Directory bit: only a file's owner may remove or rename it.
+/// In such a directory, only a file's owner may remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// True if only root, postgres and this process's user control the path and its links. Others may add files (sticky),

@@ -45,7 +45,6 @@ impl SystemUser {
         SystemUser::is_trusted(metadata.uid())
     }
 
-    /// postgres, root or this user.
     pub fn is_trusted(uid: u32) -> bool {
         uid == 0 || uid == geteuid().as_raw() || SystemUser::of_uid(uid).is_some_and(|user| user.name == "postgres")
     }
@@ -93,8 +92,6 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
         polled
     }
 }
-
-// ---- default host ----
 
 /// libpq's socket directories: Debian's, then PostgreSQL's.
 pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];

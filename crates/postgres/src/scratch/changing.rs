@@ -38,7 +38,7 @@ impl ScratchCluster {
         self.replace_file(REPLACEABLE_FILE, &lines)
     }
 
-    /// Not for a borrowed cluster.
+    /// Fails for a borrowed cluster.
     pub(super) fn data(&self) -> std::io::Result<Tree> {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
@@ -92,7 +92,6 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Waits until the killed owner's server has stopped.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let began = Instant::now();
         let is_running =
@@ -108,8 +107,6 @@ impl ScratchCluster {
     }
 }
 
-// ---- elsewhere ----
-
 impl ScratchCluster {
     /// Moves a directory of the stopped cluster to `elsewhere`, where it replaces an existing one, and leaves a link.
     pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
@@ -123,7 +120,6 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Creates a directory; replaces an existing one.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

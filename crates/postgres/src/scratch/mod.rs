@@ -29,13 +29,13 @@ pub use owner::{
 };
 pub(super) use owner::{Owner, server_owner};
 
-/// `cluster_name`. Caches of such clusters may be emptied without confirmation.
+/// `cluster_name` of scratch clusters, whose caches may be emptied without confirmation.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
 const HBA: &str = "pg_hba.conf";
 
 const SUPERUSER: &str = "postgres";
-/// Without TCP, only part of the socket's name.
+/// Without TCP, the port is only part of the socket's name.
 const PORT: u16 = 5432;
 /// Recovery of a large cluster is slow.
 const START_LIMIT: Duration = Duration::from_secs(300);
@@ -47,8 +47,8 @@ const START_TRIES: u32 = 20;
 /// The postmaster kills remaining processes 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe closes without a
-/// message. The watcher is detached: the postmaster should not reap an unknown child.
+/// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe on standard input
+/// closes without a message. It is detached, so that the postmaster does not reap an unknown child.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -56,7 +56,6 @@ exec 3<&-
 exec "$@"
 "#;
 
-/// Modes of `pg_ctl stop -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopMode {
     Fast,
@@ -70,12 +69,11 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// `None` for an adopted cluster.
+    /// Locked marker file; `None` for an adopted cluster.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
     _sockets: MarkedDirectory,
-    /// Owned by the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
@@ -105,7 +103,6 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    /// Takes over the stopped cluster in `directory/data`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;
@@ -166,7 +163,7 @@ impl ScratchCluster {
         })
     }
 
-    /// For the next start; the last value wins.
+    /// For the next start; the last value of a setting wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
@@ -212,7 +209,7 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        // Only a kept or borrowed cluster needs the checkpoint.
+        // Only a kept or borrowed cluster needs the shutdown checkpoint.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
         if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
@@ -269,7 +266,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Returns the directory for `adopt`.
+    /// Keeps the cluster; returns its directory, for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -289,7 +286,7 @@ impl ScratchCluster {
     }
 
     fn write_hba(&self) -> io::Result<()> {
-        // The server's user reads it.
+        // The server's user must be able to read the file, whatever the umask.
         let mut file = self.directory.directory().create_file(HBA, 0o644)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.write_all(b"local all all trust\n")
@@ -324,7 +321,7 @@ impl ScratchCluster {
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Later options win.
+        // Of conflicting options, the server uses the last: these must precede pgthaw's.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -402,8 +399,6 @@ impl Borrowed {
     }
 }
 
-// ---- making ----
-
 /// Global, because the signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
@@ -416,7 +411,7 @@ fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
 
-/// Suitable only for little output.
+/// Reads the output only at the command's end, so it must be little.
 fn run_until_stopped(command: &mut Command) -> Result<()> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
@@ -436,8 +431,6 @@ fn run_until_stopped(command: &mut Command) -> Result<()> {
         false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
-
-// ---- listening ----
 
 /// Number of ports to try: other servers may use some.
 const PORTS: u16 = 100;
@@ -489,8 +482,6 @@ impl ScratchCluster {
         )
     }
 }
-
-// ---- running ----
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

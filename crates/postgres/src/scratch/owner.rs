@@ -22,19 +22,18 @@ pub(super) const MARK: &str = ".pgthaw-owner";
 
 pub(super) const SOCKETS: &str = "s";
 
-/// An older empty directory counts as abandoned: its owner was killed before marking it.
+/// An older empty directory counts as abandoned: its owner was killed before it placed the marker file.
 const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
-    /// Holds the lock.
     _file: File,
 }
 
 impl OwnerMark {
     pub fn place(directory: &Directory) -> io::Result<OwnerMark> {
-        // The mark is locked before it is visible.
+        // The marker file is locked before it gets its final name.
         let draft = format!("{MARK}-{}", std::process::id());
         let file = directory.create_file(&draft, 0o600)?;
         file.lock()?;
@@ -42,13 +41,13 @@ impl OwnerMark {
         Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
     }
 
-    /// The directory stays.
+    /// Removes the marker file, but not the directory.
     pub fn remove(&self) -> io::Result<()> {
         self.directory.remove_file(MARK)
     }
 }
 
-/// Removed on drop.
+/// Temporary directory with a marker file, removed on drop.
 #[derive(Debug)]
 pub struct MarkedDirectory {
     directory: OwnDirectory,
@@ -78,12 +77,12 @@ impl Drop for MarkedDirectory {
     }
 }
 
-/// Removes the mark last: after a failure the directory is still marked.
+/// Removes the marker file last: after a failure, the directory is still marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
 
-/// Removes abandoned directories, except those whose server is still stopping.
+/// Keeps directories whose server is still stopping.
 pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
@@ -100,7 +99,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// Whether the owner was killed before it placed a mark.
+/// Whether the owner was killed before it placed a marker file.
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -118,7 +117,6 @@ fn holds_drafts_alone(directory: &Directory) -> bool {
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
 }
 
-/// Takes the lock if the owner is dead.
 fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
     let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();
@@ -134,8 +132,6 @@ pub fn has_server(directory: &Path) -> bool {
     DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some())
         || sockets.any(|socket| DataDirectory::of_socket(&socket).is_some())
 }
-
-// ---- owner ----
 
 pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 
@@ -162,7 +158,7 @@ impl Owner {
     }
 }
 
-/// Creates a marked directory. The server's user can only traverse it.
+/// The server's user can only traverse the directory.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark)> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;
@@ -191,8 +187,6 @@ pub fn server_owner() -> Option<Owner> {
     Some(Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() })
 }
 
-// ---- removing ----
-
 const REMOVED: &str = "removed";
 
 pub fn has_cluster(directory: &Path) -> bool {
@@ -200,7 +194,7 @@ pub fn has_cluster(directory: &Path) -> bool {
     data.and_then(|data| data.open_file("PG_VERSION")).is_ok()
 }
 
-/// Renames `data` first and removes the mark last, so that a kill leaves no partial cluster.
+/// Renames `data` first and removes the marker file last, so that a kill leaves no partial cluster.
 pub fn remove_cluster(directory: &Path) -> io::Result<()> {
     remove_own_cluster(&OwnDirectory::open(directory)?)
 }

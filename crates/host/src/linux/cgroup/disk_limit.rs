@@ -1,5 +1,3 @@
-//! I/O limits for some processes.
-
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +12,6 @@ use super::{
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
-/// Lowest read limit of the process's cgroup and its ancestors.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     let directory = hierarchy.directory_of(pid)?;
@@ -25,15 +22,14 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
-/// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    /// Cgroup of the limited processes; for whole devices, the root cgroup.
+    /// Cgroup that has the limits; the root cgroup if whole devices are limited.
     files: Cgroup,
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// Cgroup for the memory limit, if `own` cannot have it (version 1).
+    /// For the memory limit, if `own` cannot have it (version 1).
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
@@ -47,7 +43,6 @@ pub struct DeviceLimit {
 }
 
 impl DiskLimit {
-    /// Tests whether limits work, by creating a cgroup.
     pub fn available() -> Result<CgroupVersion, Error> {
         let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
         let version = cgroup.files.version;
@@ -147,7 +142,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Later children of the process join too, its present ones do not.
+    /// Children that the process starts later are limited too; its present children are not.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
@@ -166,7 +161,7 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// A process that writes `0` here before exec joins the limit.
+    /// A process joins the limit by writing `0` to this file before exec.
     pub fn procs_file(&self) -> PathBuf {
         self.files.file(PROCS_FILE)
     }
@@ -179,8 +174,8 @@ impl DiskLimit {
         }
     }
 
-    /// Unlike dropping, reports errors, and a limit that is no longer in force: in version 2, `systemctl daemon-reload`
-    /// may disable the controller.
+    /// Unlike dropping, reports errors, and whether the kernel dropped the limit: in version 2, `systemctl
+    /// daemon-reload` may disable the controller.
     pub fn remove(self) -> Result<(), Error> {
         let in_force = self.check();
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
@@ -210,7 +205,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// Usage at the start: the root cgroup counts from the device's creation.
+    /// Usage when the limit was set: the root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

@@ -20,8 +20,6 @@ pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
 
 const PROCS_FILE: &str = "cgroup.procs";
 
-// ---- hierarchy ----
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupVersion {
     V1,
@@ -54,7 +52,7 @@ struct Hierarchy {
     version: CgroupVersion,
     controller: Controller,
     mount_point: PathBuf,
-    /// Mounted cgroup: `/`, except in containers without a cgroup namespace.
+    /// Path of the mounted cgroup: `/`, except in containers without a cgroup namespace.
     mounted: PathBuf,
 }
 
@@ -99,7 +97,7 @@ impl Hierarchy {
         directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
     }
 
-    /// Directory of a cgroup named in /proc/PID/cgroup; `None` outside of the mounted cgroup.
+    /// `None` outside of the mounted cgroup.
     fn directory(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.mounted).ok()?;
         let stays = !below.components().any(|part| part.as_os_str() == "..");
@@ -145,7 +143,7 @@ fn has_word(path: &Path, word: &str) -> bool {
 //
 // Page cache is charged to the cgroup of the process that reads it.
 
-/// Limit that leaves a process the least room.
+/// Tightest memory limit of a process's cgroup and its ancestors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub limit_bytes: Bytes,
@@ -158,14 +156,13 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Free bytes once the page cache is reclaimed.
+    /// Free bytes once the cgroup's page cache is reclaimed.
     pub fn room_bytes(self) -> Bytes {
         let firm = self.used_bytes.0.saturating_sub(self.file_bytes.0);
         Bytes(self.limit_bytes.0.saturating_sub(firm))
     }
 }
 
-/// Tightest limit of the process's cgroup and its ancestors.
 pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let directory = hierarchy.directory_of(pid)?;
@@ -192,7 +189,6 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// `None` without a limit (root cgroup of version 2).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
@@ -223,8 +219,6 @@ fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
     };
     statistics.lines().filter_map(value).map(Bytes).sum()
 }
-
-// ---- throttle ----
 
 /// Files of version 1, and their keys in version 2's `io.max`.
 const LIMITS: [(&str, &str); 4] = [
@@ -270,7 +264,7 @@ pub struct ReadUsage {
     pub read_bytes: Bytes,
 }
 
-/// Files and lines to write; `None` removes a limit.
+/// File names, and the line to write to each. `None` removes a limit.
 fn limit_lines(
     version: CgroupVersion,
     device: DeviceNumber,

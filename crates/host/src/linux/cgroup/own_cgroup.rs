@@ -1,5 +1,3 @@
-//! A cgroup that this process creates, fills and removes.
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,29 +16,28 @@ use crate::linux::threads::lock;
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
 
-/// `pgthaw-NAMESPACE-PID-START-NUMBER`: the maker's pid namespace, pid and start time.
+/// `pgthaw-NAMESPACE-PID-START-NUMBER`: pid namespace, pid and start time of the creating process.
 const PREFIX: &str = "pgthaw-";
 
 /// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Removal is retried: processes may fork while they are moved, or end slowly.
+/// Processes may fork while they are moved, or end slowly.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Dropping it moves its processes back to their cgroups. Creating one removes cgroups that killed processes left.
+/// Dropping it moves its processes back. Creating one removes those that killed pgthaw processes left.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
     pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
-    /// At removal, processes move here if neither they nor an ancestor joined.
+    /// Cgroup to which processes of unknown origin move at removal.
     home: PathBuf,
     is_removed: bool,
 }
 
 impl OwnCgroup {
-    /// Creates a cgroup below the root cgroup.
     pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
         let root = hierarchy.mount_point.clone();
         OwnCgroup::create_in(hierarchy, &root, root.clone())
@@ -71,7 +68,6 @@ impl OwnCgroup {
         Ok(OwnCgroup { hierarchy, files, homes: Mutex::default(), home, is_removed: false })
     }
 
-    /// Enables another controller of version 2.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
         enable_controller(other, self.files.directory.parent().unwrap_or(&other.mount_point))
     }
@@ -115,7 +111,7 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// A cgroup whose maker may have been killed.
+/// Record of a cgroup, to remove it after a kill of its creator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -123,10 +119,8 @@ pub struct LeftCgroup {
 }
 
 impl LeftCgroup {
-    /// Removes the cgroup unless its maker lives. The record may be forged, so only cgroup file systems are changed.
-    ///
-    /// # Errors
-    /// If it cannot be removed, or is not pgthaw's.
+    /// Removes the cgroup unless its creator is alive. The record may be forged, so only cgroup file systems are
+    /// changed.
     pub fn remove(&self) -> Result<(), Error> {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
@@ -145,7 +139,6 @@ fn refused(path: &Path) -> Error {
     Error::cgroup("remove", path, io::ErrorKind::InvalidInput.into())
 }
 
-/// `None` if the cgroup no longer exists.
 fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     let found = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -190,7 +183,7 @@ fn sweep(parent: &Path, home: &Path, namespace: u64) {
     }
 }
 
-/// Retries until empty. Removes cgroups below first.
+/// Retries, as new processes may appear.
 fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     let namespace = process::read_pid_namespace().ok();
@@ -235,7 +228,7 @@ fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
     lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
 }
 
-/// Process that created a cgroup. The start time detects a reused pid, the namespace a pid of another container.
+/// Creator of a cgroup. The start time detects a reused pid, the namespace a pid of another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
     namespace: u64,
@@ -266,32 +259,29 @@ impl Maker {
     }
 }
 
-// ---- isolation ----
-
-/// Reclaims as many bytes as are written here (version 2, Linux 5.19), without a lasting limit.
+/// Reclaims once the number of bytes written to this file (version 2, Linux 5.19).
 const RECLAIM: &str = "memory.reclaim";
 const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// Version 1: weight of one server process. Version 2: a fifth of the whole server's weight (100).
+/// CPU weight of the cgroup. Version 1: as one process outside of it. Version 2: a fifth of the server's (100).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until dropped. Never limits their memory: a backend's own memory, and shared
-/// buffers that it touched first, cannot be reclaimed. If a killed pgthaw left such a limit, the kernel would kill the
-/// server.
+/// Limits some of a server's processes until dropped. Never limits memory: that of backends cannot be reclaimed. If
+/// pgthaw were killed, the limit would stay, and the kernel would kill the server.
 #[derive(Debug)]
 pub struct Isolation {
     /// Cgroup of controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
-    /// Only in version 1.
+    /// Cgroup of controller cpu; only in version 1.
     cpu: Option<OwnCgroup>,
     device: Option<DeviceNumber>,
     can_reclaim: bool,
 }
 
-/// Removes cgroups of killed runs, recorded or not.
+/// Removes cgroups that killed pgthaw processes left beside the server's, even without a `LeftCgroup` record.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
@@ -299,8 +289,6 @@ pub fn remove_left_near(server_pid: u32) {
 }
 
 impl Isolation {
-    /// # Errors
-    /// If this user may not create cgroups, or none are mounted.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
         let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
         let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
@@ -326,7 +314,7 @@ impl Isolation {
         [&self.io].into_iter().chain(&self.cpu)
     }
 
-    /// Whether `bound_cache` works. It needs the memory controller and `memory.reclaim`, so never works in version 1.
+    /// Needs the memory controller and `memory.reclaim`, so version 2.
     pub fn can_bound_cache(&self) -> bool {
         self.can_reclaim
     }
@@ -339,7 +327,7 @@ impl Isolation {
         self.groups().for_each(|group| group.leave(pid));
     }
 
-    /// Reclaims page cache beyond `most`, if possible; call it repeatedly.
+    /// Reclaims page cache beyond `most`, if possible. It grows again, so call this repeatedly.
     pub fn bound_cache(&self, most: Bytes) -> Result<(), Error> {
         let excess = self.read_cached()?.0.saturating_sub(most.0);
         if !self.can_reclaim || excess == 0 {
@@ -367,13 +355,12 @@ impl Isolation {
         files.write_all(limit_lines(files.version, device, limit, WriteLimit::default()))
     }
 
-    /// Reads of all joined processes from the device.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         let Some(device) = self.device else { return Ok(ReadUsage::default()) };
         self.io.files.read_usage(device)
     }
 
-    /// Reads by processes that stayed in the server's cgroup; `None` if unknown.
+    /// Reads by processes outside of this cgroup, in the server's own.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

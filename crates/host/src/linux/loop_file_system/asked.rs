@@ -1,5 +1,3 @@
-//! A requested file system, and whether it is possible here.
-
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -158,7 +156,7 @@ impl Names {
 
 // ---- facts ----
 
-/// Options that are in effect although the kernel does not show them, unless it shows their opposite.
+/// Options that the kernel does not list although in effect, unless their opposite is listed.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 const ALIASES: [(&str, &str); 6] = [
@@ -256,7 +254,7 @@ fn render(options: &HashMap<String, Option<String>>) -> impl Iterator<Item = Str
     })
 }
 
-/// Word in brackets: `[none] mq-deadline`.
+/// The scheduler in brackets: `[none] mq-deadline`.
 fn chosen_scheduler(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text.trim()).to_owned()
@@ -301,7 +299,7 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum of a failed program's output in an error message.
+/// Maximum bytes of a program's output that an error quotes.
 const SAID_BYTES_MAX: u64 = 4096;
 
 /// Runs a program. Kills its process group if `goes_on` returns false.

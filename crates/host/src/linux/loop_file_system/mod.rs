@@ -25,11 +25,11 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File of commands that unmount the file system after a killed run.
+/// File with the study's unmount commands, to use after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// Unit of writing; the image's size is a multiple.
+/// Size of a write; the image's size is a multiple of it.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs needs at least 300 MB.
@@ -53,7 +53,7 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Creates another file system in a subdirectory. Both are removed together.
+    /// Creates another file system in a subdirectory, removed with this one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user must reach the mount point.
@@ -90,7 +90,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // A file exists only if opening it with O_DIRECT failed afterwards.
+            // open(2) with O_DIRECT may create the file and still fail.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -109,13 +109,12 @@ impl LoopFileSystem {
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let (names, commands) = (self.attach_all(asked)?, asked.commands());
         self.keep_unmount(&commands, &names)?;
-        // Some studies' `make` commands also mount.
+        // A study's own `make` commands may also mount the file system.
         self.make_mount_point()?;
         run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
     }
 
-    /// Mounts a killed run's file system again, if it is not mounted.
     pub fn mount_again(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.find_mount()?.is_some() {
             self.forget_limits();
@@ -243,13 +242,13 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // A mounted loop device stays attached, so a cleanup needs only the unmount.
+        // The kernel detaches a mounted loop device at the unmount, so a cleanup only has to unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     fn forget_limits(&self) {
-        // Fails if there was no limit.
+        // Both calls fail if there is nothing to undo.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }
@@ -261,7 +260,6 @@ impl LoopFileSystem {
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Other mounts of the loop devices, made by a study's own commands.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
@@ -293,7 +291,6 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // Frees the space even if the directory cannot be removed.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -328,7 +325,6 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
-            // The next run removes leftovers.
             let _ = self.take_away();
         }
     }

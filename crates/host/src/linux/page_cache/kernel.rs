@@ -1,6 +1,6 @@
-//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used. So it faults
-//! only one page in sixteen, which maps cached neighbours unmarked. MADV_SEQUENTIAL prevents unmapping from marking
-//! pages; MADV_POPULATE_READ would mark every page.
+//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used, so it faults
+//! only one page in sixteen, which maps the cached pages around it unmarked. MADV_SEQUENTIAL keeps the unmapping from
+//! marking pages; MADV_POPULATE_READ would mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -15,25 +15,25 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages queried at a time, with less than 1 MB of memory.
+/// Needs less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
 const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
-/// Maximum of pwritev(2), IOV_MAX.
+/// Limit of vectors in one pwritev(2), IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
-/// `Documentation/admin-guide/mm/pagemap.rst`
+/// Format of /proc/PID/pagemap: `Documentation/admin-guide/mm/pagemap.rst`
 const ENTRY_BYTES: usize = 8;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
 
-/// `include/uapi/linux/kernel-page-flags.h`
+/// Flags in /proc/kpageflags: `include/uapi/linux/kernel-page-flags.h`
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Maximum frames per read, and unneeded frames that one read may include.
+/// Frames per read of /proc/kpageflags, and unneeded frames within it.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
@@ -47,7 +47,7 @@ pub struct PageTables {
 }
 
 impl PageTables {
-    /// EACCES or EPERM without root.
+    /// Fails with EACCES or EPERM without root.
     pub fn open() -> io::Result<PageTables> {
         let flags = File::open("/proc/kpageflags")?;
         let pagemap = File::open("/proc/self/pagemap")?;
@@ -165,8 +165,6 @@ impl Mapping {
     }
 }
 
-// ---- mincore ----
-
 /// Bytes per call of mincore(2), whose result then takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
@@ -200,7 +198,7 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // mincore(2) counts in the kernel's pages.
+        // mincore(2) writes one byte for each of the kernel's pages.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of
@@ -216,7 +214,7 @@ impl Mapping {
     }
 }
 
-/// Its memory is never read: a truncated file would raise SIGBUS.
+/// Mapping of a file. The mapped memory is never read: a truncated file would raise SIGBUS.
 struct Mapping {
     memory: *mut c_void,
     bytes: usize,
@@ -238,8 +236,6 @@ impl Drop for Mapping {
         let _ = unsafe { munmap(self.memory, self.bytes) };
     }
 }
-
-// ---- cachestat ----
 
 /// Number on all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;

@@ -28,27 +28,27 @@ pub struct PageCounts {
     pub recently_evicted: u64,
 }
 
-/// Reads since the page was cached. Active pages stay longer than those read once.
+/// Number of reads of a page since it was cached. Active pages stay longer than those read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// None (read-ahead), or unknown.
+    /// Not read since it was cached (read-ahead), or unknown.
     Idle,
-    /// Once.
+    /// Read once.
     Referenced,
-    /// Twice: on the active list.
+    /// Read twice: on the kernel's active list.
     Active,
-    /// More often.
+    /// Read more than twice.
     ActiveReferenced,
 }
 
 /// Loads a file sequentially by the kernel's read-ahead, in large folios and without copying.
 pub trait InOrder {
-    /// `range` must follow the last one. Returns fewer bytes at the end of the file; 0 past it.
+    /// `range` must follow that of the previous call. Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
 }
 
 pub trait PageCache: std::fmt::Debug + Send + Sync {
-    /// `None` if it does not exist: dropped relations and the end of a segment chain are no errors.
+    /// `None` if the file does not exist: dropped relations and the end of a segment chain are no errors.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
 
     fn page_bytes(&self) -> u64;
@@ -63,7 +63,6 @@ pub trait PageCache: std::fmt::Debug + Send + Sync {
 pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn size_bytes(&self) -> u64;
 
-    /// By cachestat or mincore.
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
 
     /// Returns maximal runs in order. `Error::ResidencyHidden` if the kernel would report all as cached.
@@ -73,10 +72,10 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// without root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
 
-    /// `Error::File` if the file system hides them.
+    /// `Error::File` if the file system hides extents.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
-    /// Fewer bytes at the end of the file; 0 past it.
+    /// Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 
     fn file_system(&self) -> u64;
@@ -90,9 +89,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn apply_evict(&self) -> Result<(), Error>;
 }
 
-// ---- residency ----
-
-/// Few windows of this size are partly cached, so counting their pages mostly suffices.
+/// Few ranges of this size are partly cached, so counting their pages mostly suffices.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Returns maximal runs in order. Calls mincore only for windows that are partly cached by cachestat's count. A page
@@ -122,12 +119,10 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
     }
 }
 
-// ---- window ----
-
-/// Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
+/// Longer read-ahead gains little and delays a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
-/// Shorter windows gain little.
+/// Shorter read-ahead gains little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
 
 /// Touching a window's first page starts the next, so two can be in flight.
@@ -158,8 +153,6 @@ impl Window {
         Bytes(WINDOWS_AHEAD * self.bytes.0)
     }
 }
-
-// ---- drop caches ----
 
 const SWITCH: &str = "/proc/sys/vm/drop_caches";
 

@@ -24,7 +24,7 @@ use crate::units::{Bytes, PageRange};
 
 #[derive(Clone, Debug)]
 pub struct SystemPageCache {
-    /// Allowed files; `None` allows any.
+    /// Files that may be opened; `None` allows any.
     files: Option<Arc<Tree>>,
     facts: Facts,
 }
@@ -36,7 +36,6 @@ struct Facts {
 }
 
 impl SystemPageCache {
-    /// Access to any file; follows links.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -127,8 +126,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move pages to its active list now, by failing to drop a dirty page. Otherwise it moves them in
-/// batches per processor (`mm/swap.c`).
+/// Makes the kernel move recently used pages to its active list now, by failing to drop a dirty page. Otherwise it
+/// moves them in batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -142,7 +141,6 @@ pub struct VisibilityTest {
     pub cachestat: io::Result<bool>,
 }
 
-/// Skips the privilege check of `read_resident`.
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
@@ -290,7 +288,7 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        // Callers know their range; read-ahead would cost them part of a limited rate.
+        // Callers request exactly what they need; read-ahead would use up part of a rate limit.
         self.is_advised.call_once(|| _ = fadvise(&self.file, 0, None, Advice::Random));
         let mut filled = 0;
         while filled < buffer.len() {
@@ -361,7 +359,6 @@ fn maps_every_user(uid_map: &str) -> bool {
 // would read page by page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as
 // used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
-/// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
 #[derive(Debug)]
@@ -376,7 +373,7 @@ pub struct SystemInOrder {
 }
 
 impl SystemInOrder {
-    /// `file` must be exclusive: read-ahead state belongs to an open file.
+    /// Read-ahead state belongs to an open file, so no other reader may use `file`.
     pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
         if window.is_doubled {
             fadvise(&file, 0, None, Advice::Sequential)?;
