@@ -61,7 +61,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // Again, because a killed run's server may still have been stopping at the beginning.
+    // // Repeats this clean-up: at the start, a killed run's server may still have been stopping.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -173,7 +173,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // The calibration does not apply to other hosts.
+            // // Measures pgbench on this host, which says nothing about load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -473,7 +473,7 @@ const INDEX: &str = "public.pgbench_accounts_pkey";
 /// Share of leaf blocks in an index. The other blocks, about one in 256, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
-/// Catalog reads before pgbench runs a built-in script.
+/// Number of catalog blocks that pgbench's clients read before they run a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
 /// Private memory. Backends were observed to use 1.5 to 3 MB.

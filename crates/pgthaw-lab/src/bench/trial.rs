@@ -55,10 +55,10 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// After the trial.
+    /// Table statistics after the trial.
     tables: ServerStatistics,
     log: String,
-    /// After the trial, in the order of the start's strips.
+    /// Residency after the trial, in the order of `started.strips`.
     strips: Vec<ResidencyStrip>,
 }
 
@@ -116,7 +116,7 @@ impl TrialSetup<'_> {
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            // A cold server has spare processors, and its reads are the subject of the study.
+            // // Samples a cold server more often: it has spare processors, and its reads are the subject of the study.
             cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,
@@ -141,7 +141,7 @@ impl TrialSetup<'_> {
         warm.snapshots.job.place_films(disk)
     }
 
-    /// Opens the most exact available time source, in its own thread.
+    /// Opens the most exact source of wait times that is available, in its own thread.
     fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
@@ -313,7 +313,7 @@ impl TrialSetup<'_> {
     }
 }
 
-/// A very short trial has no meaningful worst second, and its reads are those of the whole trial.
+/// Computes the figures of a load that ends by transactions. A very short trial has no meaningful worst second.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {
@@ -383,7 +383,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// Uses pgbench's progress if only a share of transactions was logged.
+/// If pgbench logged only a share of the transactions, takes their numbers from pgbench's progress instead.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

@@ -54,7 +54,7 @@ pub struct ActiveContender {
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
-    /// Time since boot; `None` while it runs.
+    /// End of the warmer's command, since boot; `None` while it runs.
     pub ended_at: Option<Duration>,
     polls: u32,
 }
@@ -65,7 +65,7 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// A backend's counters vanish when it ends.
+    /// Reads the counters of the warmer's backends, because a backend's counters vanish when it ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
@@ -108,7 +108,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // fio's output contains only its figures.
+                // // fio's output holds only the figures in `own`.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),
@@ -129,7 +129,6 @@ fn has_autoprewarm_ended(log: &str) -> bool {
     log.rsplit(SERVER_STARTING).next().is_some_and(|since_start| since_start.contains(AUTOPREWARM_DONE))
 }
 
-/// fio reads blocks of 1 MiB.
 const FIO_BLOCK_BYTES: u64 = 1 << 20;
 
 const FIO_DEPTH: u32 = 16;
@@ -214,7 +213,7 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
 
 /// Returns bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
-    // Warnings may precede the document.
+    // // fio may print warnings before the JSON document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
     let read = document.pointer("/jobs/0/read")?;
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
@@ -403,13 +402,13 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The program `pgthaw` in the laboratory's directory.
+/// Path of the program `pgthaw` in the directory of this program.
 pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// Limits in force, as options.
+/// Disk limits in force, as command-line options.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

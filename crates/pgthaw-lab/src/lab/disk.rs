@@ -181,7 +181,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // If the user interrupted pgthaw, reports that instead.
+        // // An interruption by the user takes precedence over the error that it caused.
         self.work.stop.check()?;
         Ok(made?)
     }

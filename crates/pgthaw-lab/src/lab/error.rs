@@ -1,5 +1,3 @@
-//! Errors of a study's environment and measurement.
-
 use std::io;
 use std::path::Path;
 

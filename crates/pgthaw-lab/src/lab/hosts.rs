@@ -46,7 +46,7 @@ struct Member {
     version: String,
     is_seen: bool,
     offset: ClockOffset,
-    /// Arrival of the end message since boot, and pgbench's start in ns by the host's clock.
+    /// Time since boot at which pgbench's end was reported, and pgbench's start in ns by the host's clock.
     ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
 }
@@ -74,7 +74,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Prepares pgbench on the hosts, which together run `load` on the server at `connection`.
+    /// Prepares pgbench on the hosts, which share `load`. `connection` is the server's address.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the waiting process; `None` if it is not visible on this machine.
+    /// Sends the start time. Returns the waiting process, `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -287,8 +287,8 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// One compound command, which a shell parses completely before running it. So later input is not mistaken for a part
-/// of the script.
+/// Writes one compound command, which a shell parses completely before it runs it, so that the shell does not parse
+/// later input as part of the script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -410,7 +410,7 @@ impl Heard {
 }
 
 impl Session {
-    /// Does not wait for an answer. Creates `directory` for the output.
+    /// Starts the host's shell and sends `script`, without waiting for an answer. Creates `directory` for the output.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;

@@ -23,8 +23,8 @@ use postgres::{
 /// Database for pgthaw's own queries: the benchmark's pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14, a
-/// collector writes them twice a second.
+/// Delays until a final reading of statistics is complete. Backends report counters when they end, other processes
+/// every fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
@@ -34,8 +34,8 @@ const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
 const RELOAD_POLL: Duration = Duration::from_millis(20);
 
-/// Acceptable sources of a setting: the study's file, the command line of a borrowed cluster, and pgthaw's own
-/// session.
+/// Values of `pg_settings.source` that show that a study's setting is in force: from the configuration file, from a
+/// borrowed cluster's command line, or from pgthaw's own session.
 const AS_ASKED_SOURCES: [&str; 4] = ["configuration file", "command line", "client", "session"];
 
 #[derive(Debug)]
@@ -50,7 +50,6 @@ pub struct Look {
     pub log_bytes: u64,
 }
 
-/// Waits until all processes have reported their counters.
 pub async fn read_final_look(lab: &Lab) -> Result<Look> {
     let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
     tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
@@ -179,7 +178,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-/// Returns why a strategy cannot run here. `extensions` are those that the server could create.
+/// Returns why a strategy cannot run on this server. `extensions`: those that the server could create.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,

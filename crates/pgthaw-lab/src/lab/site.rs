@@ -1,4 +1,5 @@
-//! Sites: one cluster for each combination of file system, server programs and places of parts.
+//! //! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts (such
+//! as WAL).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -93,14 +94,13 @@ pub struct SweepOptions {
 #[derive(Clone, Debug)]
 pub struct Earlier {
     pub run: SweepRun,
-    /// Number and repeat of stored trials.
+    /// Point number and repeat of each stored trial.
     pub finished: BTreeSet<(u32, u32)>,
 }
 
 #[derive(Debug)]
 pub struct SiteMaker<'a> {
     options: &'a SweepOptions,
-    /// Programs by server name.
     pub programs: BTreeMap<String, Programs>,
     pub work: Work<'a>,
 }
@@ -141,7 +141,7 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// Programs whose facts describe the sweep.
+    /// Programs of the study's first server, which are recorded for the whole sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)
@@ -282,7 +282,7 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Notes the settings for a next trial with start `as-is`.
+    /// Remembers which settings are in force, for a next trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()

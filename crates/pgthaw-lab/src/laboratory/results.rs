@@ -84,7 +84,8 @@ struct CompareArguments {
 
     /// Figure to compare: tps, worst-second, p99, warm-after, ...
     ///
-    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for equal sides, every figure.
+    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for the identical sides of
+    /// `bench --aa`, every figure.
     ///
     /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]
@@ -183,7 +184,7 @@ pub struct Head<'a> {
     /// With `--keep`: directory of the scratch cluster or lab server.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
-    /// The answer in a sentence.
+    /// Answer to the study's question in a sentence.
     headline: &'a str,
     /// Duration of all trials, with preparation. Null if the end is unknown.
     total_seconds: Option<f64>,
@@ -264,7 +265,8 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> Re
     Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
-/// Without a second side, compares the equal sides of a sweep in every metric.
+/// Without a second side, compares the two identical measurements of each point of an A/A sweep (`--aa`) in every
+/// metric.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
@@ -371,7 +373,7 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // A study that remains only on the server can still be found.
+    // // The local copy is dropped first: a study that remains only on the server can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

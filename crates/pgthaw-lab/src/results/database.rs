@@ -69,7 +69,7 @@ macro_rules! either {
 }
 pub(super) use either;
 
-/// The databases differ in the type of a document.
+/// Binds a query's values. `$document` converts a JSON document to the type of the database.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
         // Generated statements would fill the cache of prepared statements.
@@ -112,7 +112,6 @@ impl Query {
         })
     }
 
-    /// Number of affected rows.
     pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
         Ok(match transaction {
             Transaction::Sqlite(inner) => {
@@ -206,7 +205,6 @@ impl Row {
         }
     }
 
-    /// Text, or a document as text.
     pub fn text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
         either!(self, Row(row) => row.try_get_unchecked(column))
     }

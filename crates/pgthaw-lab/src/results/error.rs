@@ -109,7 +109,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
             Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
-            // The user can fix these by another name or place.
+            // // The user can fix the other errors by another name or place.
             _ => ErrorKind::Usage,
         }
     }
@@ -178,7 +178,7 @@ pub struct Finding {
     pub(super) what: String,
     pub(super) how: String,
     pub(super) role: String,
-    /// The role as GRANT expects it.
+    /// Role, quoted as GRANT expects it.
     pub(super) grantee: String,
 }
 

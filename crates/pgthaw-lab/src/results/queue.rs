@@ -1,7 +1,7 @@
-//! Results for a server: stored in the local file first, then sent.
+//! //! Results for a server: stored in the local file first, then sent.
 //!
-//! Data and its mark as unsent are one local transaction. On the server, each trial is one transaction that ignores
-//! existing trials. So a crash neither loses nor duplicates anything.
+//! One local transaction stores data and their row in `unsent`. On the server, each trial is one transaction that
+//! ignores existing trials. So a crash neither loses nor duplicates anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Timeout for sending: the server may be stopped, or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Removes a mark, unless the item was marked again meanwhile.
+/// Removes an item's row from `unsent`, unless the item was queued again while it was sent.
 const UNMARK: &str = "
 DELETE FROM unsent
 WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";
@@ -105,7 +105,7 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Reads nothing if the item was dropped.
+    /// Reads a queued study or trial; nothing if it was dropped.
     async fn read_waiting(&self, unsent: &Unsent, with_study: bool) -> Result<(Option<SweepRun>, Option<SweepTrial>)> {
         let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
         let trial = match unsent.is_trial() {

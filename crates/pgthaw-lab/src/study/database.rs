@@ -1,5 +1,3 @@
-//! Databases of a study.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -171,7 +169,6 @@ pub struct FreshCopy {
     pub seconds: f64,
 }
 
-// ---- sizes ----
 
 /// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
@@ -194,7 +191,7 @@ pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// `shared_buffers = "auto"` is a quarter of the database.
+/// `shared_buffers = "auto"` means the database's size divided by this number.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);

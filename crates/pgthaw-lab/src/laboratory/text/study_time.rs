@@ -1,4 +1,4 @@
-//! Time accounts of a study's servers by point, with a check of the sums.
+//! //! Text of where the servers' time went at each point, with a check of the sums.
 
 use console::measure_text_width;
 
@@ -71,7 +71,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
-/// Sampled accounts count neither commands nor switches.
+/// Returns `None` if times were sampled: samples count neither commands nor context switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
     one.time.total.is_exact().then_some(number)
 }

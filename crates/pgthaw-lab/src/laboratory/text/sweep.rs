@@ -1,5 +1,3 @@
-//! Text of sweeps: plan, results and comparisons.
-
 use std::time::Duration;
 
 use super::figures::figure_columns;
@@ -13,7 +11,7 @@ use crate::verdict::{
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, printable, render_columns, render_duration};
 
-/// Limit of lines; `--json` has all.
+/// Maximum number of table lines; `--json` has all.
 const LINES_MAX: usize = 60;
 
 /// Output of `bench --dry-run`.
@@ -70,7 +68,7 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
-        // Points of an unavailable warmer have no trials.
+        // // A complete study may have fewer trials than planned: a warmer that cannot run has none.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
         None => format!("{trials} of {}: the same command resumes it{took}", counted(planned, "trial")),
     };
@@ -273,7 +271,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
     let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
-    // Percentage of studies with eight pairs that report a difference of equal sides.
+    // // Percentage of studies with eight pairs that would report a difference although both sides are identical.
     let alarms = |cell: &NoiseCell| cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
     let columns = vec![
         Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),

@@ -111,7 +111,7 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Suffix for trials whose level differs from the others.
+/// Suffix for trials whose steady level is lower than that of the study's other trials.
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
 /// Verdicts by warmer in table order, with fits for `nothing`.
