@@ -141,7 +141,7 @@ export function unfoldForPaper(): void {
   });
   addEventListener("afterprint", () => {
     for (const box of closed.splice(0)) box.open = false;
-    // Toggle events are delivered later.
+    // Toggle events arrive after this handler.
     setTimeout(() => (isPrinting = false));
   });
 }

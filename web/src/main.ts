@@ -1,5 +1,3 @@
-// Shows the navigation bar and the page that the address names.
-
 import "./report.css";
 import { readAddress } from "./address";
 import { Appearance } from "./appearance";

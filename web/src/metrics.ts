@@ -1,5 +1,3 @@
-// Drawable figures of a point; the program declares them in the page's data.
-
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 

@@ -1,5 +1,3 @@
-// Studies from the page itself or from its server.
-
 import { parseShown } from "./format";
 import type { LiveTrial, StudyData, StudyInPage, StudyLine, SweepComparison, TrialData } from "../generated/record";
 

@@ -1,5 +1,3 @@
-//! The laboratory's command line.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -1,5 +1,3 @@
-// A trial's panels over time, with checkpoints and stalls.
-
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
 import { middles, type Values } from "../curves";
@@ -51,7 +49,7 @@ export const trialChart: ChartPlan<TrialStage> = timePlan({
   };
 });
 
-/** Dashes mark the other trial. */
+/** Dashes distinguish the second of two compared trials. */
 const trialStyle = (place: number, { isDark }: Theme): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [], width: 1.6 });
 
 function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme): Line[] {

@@ -1,5 +1,3 @@
-// The running trial, second by second.
-
 import { linkTo } from "../address";
 import { type Appearance, Stage } from "../appearance";
 import { figure } from "../charts/figure";

@@ -1,5 +1,3 @@
-// Facts for repeating a study, and downloads created by the page.
-
 import { card, element, type Facts, fold } from "../element";
 import { boundOf } from "../curve_stage";
 import { after, bandwidth, bytes, clock, count, seconds, time } from "../format";
@@ -34,7 +32,6 @@ export function factsOf({ sweep, exact, total_seconds: total, points }: StudyDat
       ...known(["duration of the trials", total === null ? "" : clock(total)]),
       ...sweep.databases.map(makingOf),
       ["seed of the order", exact.seed], ["SHA-256 of the study", sweep.digest], ["pgthaw", sweep.pgthaw_version],
-      // Facts of studies of warmers.
       ...(warmup ? [
         ["database", bytes(warmup.database_bytes)], ["in the warm snapshot", bytes(warmup.wanted_bytes)], ["disk", disk(warmup.disk)],
         ["bound", bound === null ? "unknown" : `${seconds(bound)} = bytes ÷ bandwidth`], ["forecast without a warmer", forecast(warmup.forecast)],

@@ -1,5 +1,3 @@
-// Question, answer and key figures.
-
 import { element, figures, heading, paragraph } from "../element";
 import { bytes, count, ratio, seconds, instant, spread, time, unbroken } from "../format";
 import { isWarmUp } from "../curve_stage";
@@ -57,7 +55,6 @@ function jobFigures({ points }: StudyData): HTMLElement | null {
   }));
 }
 
-/** Figures of pgthaw or else the fastest warmer. */
 function warmersFigures(study: StudyData): HTMLElement | null {
   const names = strategiesOf(study);
   const reached = (point: PointSummary) => spreadOf(point, isWarmUp(study) ? "warm_after_seconds" : "resident_after_seconds");

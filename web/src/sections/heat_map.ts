@@ -1,5 +1,3 @@
-// Choices of figure and axes for all charts, and the heat map, whose cells link to trials.
-
 import { pointerList, type PointerRow } from "../charts/figure";
 import { element, type Option, paragraph, select } from "../element";
 import { besideOf, endsOf, intervalText, metricsOf, rangeText, renderMedian } from "../metrics";

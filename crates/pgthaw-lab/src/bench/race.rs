@@ -289,7 +289,7 @@ impl Watch<'_> {
             self.passed.push(PassedSecond { transactions: 0.0, read_bytes, resident_bytes });
         }
         self.passed.iter_mut().zip(&paces).for_each(|(second, pace)| second.transactions = *pace);
-        // // pgbench may not have reported the last seconds yet.
+        // pgbench may not have reported the last seconds yet.
         let known = &self.passed[..self.passed.len().min(paces.len())];
         self.events.tell(Event::Second(LiveSecond {
             second: self.passed.len() as u32,

@@ -69,7 +69,6 @@ impl StripRelation {
     }
 }
 
-/// The largest user relations in the benchmark's database, on a running server.
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
@@ -96,7 +95,7 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
-    // // Ignores errors: without pg_buffercache, the strip of shared_buffers is omitted.
+    // Ignores errors: without pg_buffercache, the strip of shared_buffers stays empty.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }

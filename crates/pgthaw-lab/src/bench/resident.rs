@@ -198,8 +198,8 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
 /// Number of a file's pages that are counted together: 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Interval of exact samples (mincore of every page) while few pages are cached. A page that is evicted again counts
-/// only if an exact sample saw it.
+/// Interval of exact samples (mincore of every page), also far from the goal. A page that is evicted again counts only
+/// if an exact sample saw it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Once this share of the snapshot's pages is cached, every sample checks every page.
@@ -308,7 +308,6 @@ impl Window {
     }
 }
 
-/// Page numbers relative to the start of the window.
 fn within(window: PageRange, run: PageRange) -> std::ops::Range<u32> {
     (run.start - window.start) as u32..(run.end - window.start) as u32
 }

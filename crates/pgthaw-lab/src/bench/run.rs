@@ -1,5 +1,3 @@
-//! Runs studies, new or interrupted, to their last trial.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -35,7 +33,6 @@ use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configurat
 #[derive(Debug)]
 pub struct SweepFinished {
     pub run: SweepRun,
-    /// Trials in this invocation.
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
@@ -61,7 +58,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // // Repeats this clean-up: at the start, a killed run's server may still have been stopping.
+    // Repeats this clean-up: at the start, a killed run's server may still have been stopping.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -173,7 +170,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // // Measures pgbench on this host, which says nothing about load generators on other hosts.
+            // Measures pgbench on this host, which says nothing about load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);

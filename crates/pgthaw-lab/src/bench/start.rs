@@ -1,5 +1,3 @@
-//! Prepares and measures the start state of a trial.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -174,7 +172,7 @@ impl Starter<'_> {
         let before = read_activity(&mut connection).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
-        // // The server may count each statement of a script as a transaction. In logs of a few seconds, a tenth of the
+        // The server may count each statement of a script as a transaction. In logs of a few seconds, a tenth of the
         // transactions is missing on average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);

@@ -1,5 +1,3 @@
-//! One trial of a sweep: start state, load, and statistics.
-
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -116,7 +114,7 @@ impl TrialSetup<'_> {
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            // // Samples a cold server more often: it has spare processors, and its reads are the subject of the study.
+            // Samples a cold server more often: it has spare processors, and its reads are the subject of the study.
             cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,

@@ -1,5 +1,3 @@
-//! Warmers, and jobs beside the load: their commands, snapshots, films and outcomes.
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -65,7 +63,7 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// Reads the counters of the warmer's backends, because a backend's counters vanish when it ends.
+    /// Notes the command's end, and reads the counters of backends, which vanish when a backend ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
@@ -108,7 +106,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // // fio's output holds only the figures in `own`.
+                // fio's output holds only the figures in `own`.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),
@@ -138,7 +136,6 @@ const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accou
 const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
      public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
-/// `None` for strategies without a command.
 pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Option<Launch>> {
     let launch = match strategy {
         Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
@@ -211,9 +208,8 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     Launch::new("fio", arguments.chain(figures))
 }
 
-/// Returns bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
-    // // fio may print warnings before the JSON document.
+    // fio may print warnings before the JSON document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
     let read = document.pointer("/jobs/0/read")?;
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))

@@ -1,5 +1,3 @@
-//! The measured server: start, stop, and verified eviction.
-
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +17,7 @@ use postgres::{
 /// Number of evictions before a start counts as lukewarm: the kernel may keep pages in use.
 const EVICTION_TRIES: u32 = 3;
 
-/// Minimum size of a database for which a cold start also touches free memory. Trials of smaller databases end before
+/// Minimum size of a database for which a cold start also touches free memory: trials of smaller databases end before
 /// the kernel pages out idle memory.
 const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
@@ -43,7 +41,7 @@ impl Place {
 /// Dropping a `Lab` that borrows a lab server's cluster restarts the lab server.
 #[derive(Debug)]
 pub struct Lab {
-    // // Fields are dropped in this order: the measured server stops before the borrowed lab server restarts.
+    // Fields are dropped in this order: the measured server stops before the borrowed lab server restarts.
     pub cluster: ScratchCluster,
     lender: Option<Lender>,
     /// Value of shared_preload_libraries in the borrowed lab server.
@@ -209,7 +207,6 @@ impl Lab {
         Ok(())
     }
 
-    /// Resident and total bytes of the benchmark database.
     pub fn read_resident(&self) -> Result<(Bytes, Bytes)> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {

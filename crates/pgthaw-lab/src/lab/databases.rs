@@ -1,4 +1,4 @@
-//! //! Prepares the cluster and its databases. Reuses those that a killed run left behind.
+//! Prepares the cluster and its databases. Reuses those that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -52,7 +52,7 @@ pub fn open_lab(
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
-        // // The cluster is incomplete: the killed run was removing it.
+        // The cluster is incomplete: the killed run was removing it.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
@@ -191,7 +191,6 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     }
 }
 
-/// libpq's variables, such as `PGHOST=/tmp`.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -224,7 +223,7 @@ impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            // // The comment is set last, so a database without it is incomplete.
+            // The comment is set last, so a database without it is incomplete.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
@@ -294,7 +293,7 @@ impl Maker<'_> {
     /// Runs a study's program without a shell, with the PG* variables set.
     fn run_command(&self, lab: &Lab, command: &[String]) -> Result<()> {
         let program = command.first().map(Path::new);
-        // // `contents` lacks programs found in PATH, so these are not checked.
+        // `contents` lacks programs found in PATH, so these are not checked.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
@@ -363,7 +362,6 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>> {
         ))),
     }
 }
-
 
 /// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";

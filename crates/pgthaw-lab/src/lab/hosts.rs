@@ -669,7 +669,6 @@ impl RoundTrip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     pub offset_ns: i64,
-    /// Half of the round trip.
     pub uncertainty_ns: i64,
 }
 

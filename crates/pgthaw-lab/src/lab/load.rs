@@ -1,5 +1,3 @@
-//! The load of a trial: pgbench on this host or on others.
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,5 +1,3 @@
-//! The server's statistics around a trial, and checks of its settings.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -43,7 +41,7 @@ pub struct Look {
     pub statistics: ServerStatistics,
     /// Empty without pg_buffercache.
     pub buffers: Vec<BufferUse>,
-    /// Non-default settings.
+    /// Settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
@@ -80,7 +78,6 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics> {
     Ok(read_table_statistics(&mut connection).await?)
 }
 
-/// Connects outside the benchmark's database.
 pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection)> {
     connect_to(lab, CONTROL_DATABASE).await
 }
@@ -116,7 +113,6 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     Ok(None)
 }
 
-/// Fails if the server rejects a value.
 pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>> {
     if asked.is_empty() {
         return Ok(Vec::new());
@@ -240,7 +236,6 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     }
 }
 
-/// The study's file systems that cannot be created here, with hints.
 pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     let told = |(name, spec): (&String, &FileSystemSpec)| {
         let error = spec.asked.check_available().err()?;
@@ -264,7 +259,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
                 Some(SettingRefusal::Unknown { nearest: Some(near) }) => {
                     return refused(&format!("this server has no such setting; did you mean {near}?"));
                 }
-                Some(SettingRefusal::Fixed) => return refused("it was fixed when the server was built; remove it"),
+                Some(SettingRefusal::Fixed) => return refused("its value was set at build time; remove the setting"),
                 Some(SettingRefusal::Value(why)) => {
                     remarks.push(format!("settings.{name}: trials with {value} will fail: {why}{on}"));
                 }

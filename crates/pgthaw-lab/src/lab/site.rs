@@ -1,5 +1,5 @@
-//! //! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts (such
-//! as WAL).
+//! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts (such as
+//! WAL).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -83,7 +83,6 @@ pub struct SweepOptions {
     /// The caller holds the sweep's [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
-    /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
     /// Ids of unfinished sweeps, whose leftovers stay.
     pub unfinished: BTreeSet<String>,
@@ -204,7 +203,6 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    /// Creates missing or incomplete databases.
     pub async fn fill(&self, site: &mut Site) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
@@ -272,7 +270,6 @@ impl Site {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
 
-    /// Empty with a single device.
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let own = self.file_system.as_ref();
         own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()

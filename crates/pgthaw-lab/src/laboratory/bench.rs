@@ -437,7 +437,6 @@ async fn run_studies(
     Ok(finished)
 }
 
-/// Returns the lock that permits running the study.
 async fn begin_study(
     asked: StudyAsked,
     begin: Begin,

@@ -198,7 +198,7 @@ impl Explain for Unreadable {
         let hint = match self.source.kind() {
             io::ErrorKind::NotFound => "`pgthaw results` lists stored runs, whose names have no dot or slash",
             io::ErrorKind::IsADirectory => {
-                "name a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
+                "give a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
             }
             _ => return None,
         };

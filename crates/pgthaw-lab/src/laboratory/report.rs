@@ -13,7 +13,7 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// Maximum number of trials for which a page includes the curves.
+/// Maximum number of trials for which a report page includes the curves.
 const TRIALS_MAX: usize = 1000;
 
 /// Maximum number of spans (points of a curve) in a page, and in a curve of one trial.

@@ -274,7 +274,7 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     let width = Canvas::of_stdout(false).width;
     let Some(other) = &arguments.b else {
         if !selection.values.is_empty() {
-            bail!("only one side is named: name both, or only a sweep of `bench --aa` to compare its equal sides");
+            bail!("only one side is given: give both, or a sweep of `bench --aa`, which measured each point twice");
         }
         let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
         let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));
@@ -346,7 +346,7 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
         }
     }
     match options.paths.is_empty() {
-        true => Err(refuse(&what.join(" "), "no file is named")),
+        true => Err(refuse(&what.join(" "), "no file is given")),
         false => Ok(options),
     }
 }
@@ -362,7 +362,7 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<
 fn refuse(word: &str, problem: &str) -> study::Error {
     study::Error::Unfit {
         problem: format!("{word}: {problem}"),
-        remedy: "name files, and KEY=VALUE for facts that they lack: `pgthaw results import --help`".to_owned(),
+        remedy: "give files, and KEY=VALUE for facts that the files lack: `pgthaw results import --help`".to_owned(),
     }
 }
 
@@ -373,7 +373,7 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // // The local copy is dropped first: a study that remains only on the server can still be found.
+    // The local copy is dropped first: a study that remains only on the server can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -58,7 +58,6 @@ pub(super) enum Row {
     Postgres(PgRow),
 }
 
-/// Evaluates the same expression for either database's type.
 macro_rules! either {
     ($value:expr, $type:ident($inner:ident) => $expression:expr) => {
         match $value {
@@ -194,7 +193,6 @@ impl Row {
         either!(self, Row(row) => row.try_get(column))
     }
 
-    /// An integer of any width.
     pub fn integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),

@@ -1,5 +1,3 @@
-//! Exports the documented views as CSV, JSON and Parquet. Reads one study at a time to bound memory.
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -178,7 +176,6 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
-/// One line a row; NULL is an empty field.
 struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {
@@ -199,7 +196,6 @@ fn render(cell: Cell) -> String {
     }
 }
 
-/// A list of objects, one a line.
 struct JsonRows<W: Write> {
     table: ExportTable,
     output: W,

@@ -11,7 +11,6 @@ use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_
 
 pub const NEWEST: &str = "newest";
 
-/// Chooses by id, prefix or `newest`. `studies` must be sorted, newest first.
 pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
@@ -35,7 +34,6 @@ pub(super) struct KeptSweep {
 }
 
 impl Store {
-    /// Readable sweeps, newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>> {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
     }
@@ -45,7 +43,6 @@ impl Store {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
     }
 
-    /// Readable and damaged sweeps, newest first.
     pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>> {
         let keep = |row: &Row| {
             let id: Option<String> = row.get("id").ok();

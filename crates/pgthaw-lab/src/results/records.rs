@@ -1,5 +1,3 @@
-//! Each record declares its columns once, for writing and reading.
-
 use std::error::Error;
 use std::str::FromStr;
 
@@ -77,7 +75,6 @@ impl Row {
         self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
     }
 
-    /// Reads a record and removes secrets.
     pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
         let mut record = T::read(self)?;
         record.hide_secrets();

@@ -69,7 +69,6 @@ pub fn default_path() -> Result<PathBuf> {
 }
 
 impl Store {
-    /// Creates the file and its directory if they are missing.
     pub async fn open(path: &Path) -> Result<Store> {
         let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
         made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;

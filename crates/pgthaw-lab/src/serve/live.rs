@@ -1,5 +1,5 @@
-//! //! The running trial. Its process writes each second to a file in /dev/shm (a board), because writes to a disk
-//! would distort the measurement. `serve` reads the board.
+//! The running trial. Its process writes each second to a file in /dev/shm (a board), because writes to a disk would
+//! distort the measurement. `serve` reads the board.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Writes the running trial to a board file. Ignores errors, because the display is less important than the study.
+/// Writes the running trial to a board file, ignoring errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 

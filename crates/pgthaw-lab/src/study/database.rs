@@ -20,7 +20,6 @@ const NAME_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseSpec {
-    /// Whether `pgbench -i` creates pgbench's tables first.
     pub pgbench: bool,
     pub initialize: Vec<String>,
     /// SQL that psql runs after `pgbench -i`.
@@ -168,7 +167,6 @@ pub struct FreshCopy {
     /// Duration, including the flush to disk.
     pub seconds: f64,
 }
-
 
 /// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;

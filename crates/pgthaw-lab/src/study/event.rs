@@ -101,7 +101,6 @@ pub struct Calibration {
     pub facts: ServerFacts,
 }
 
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Part of the outcome that the results store keeps.

@@ -1,5 +1,3 @@
-//! Turns a transaction log into histograms per script and figures per second.
-
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
@@ -92,8 +90,6 @@ impl Latencies {
 fn empty_histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
-
-// ---- stored histograms ----
 
 /// Error of at most one in a thousand.
 pub const DIGITS: u8 = 3;

@@ -150,7 +150,7 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_cost_seconds",
         Processors,
-        "overhead of this account: BPF programs and pgthaw's own processor time",
+        "overhead of measuring these times: BPF programs and pgthaw's own processor time",
         |s| Some(time(s)?.cost_seconds),
     ),
     measure("time_lost_processes", PerSecond, "processes that could not be followed", |s| {

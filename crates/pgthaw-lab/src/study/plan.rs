@@ -1,5 +1,3 @@
-//! Plan of a sweep: order, duration and disk space.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +21,7 @@ pub struct SweepPlan {
     /// Axes with several values.
     pub varied: Vec<String>,
     pub repeats: u32,
-    /// The study's. `None` if the run will choose one.
+    /// Seed of the random order. `None` if the run will choose one.
     pub seed: Option<u64>,
     pub points: Vec<PlannedPoint>,
     /// Other hosts that run pgbench, if any.
@@ -145,8 +143,6 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
     }
 }
 
-// ---- estimates ----
-
 /// Maximum remaining time: 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
@@ -184,7 +180,6 @@ const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Includes the trial's preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;

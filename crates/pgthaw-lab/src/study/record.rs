@@ -72,7 +72,7 @@ impl SweepRun {
         self.varied == [STRATEGY]
     }
 
-    /// Whether trials run no load and end when the wanted pages are resident.
+    /// Whether trials run no load and end when the page cache contains all pages of the snapshot.
     pub fn is_idle(&self) -> bool {
         self.study["until"] == "resident"
     }
@@ -161,7 +161,7 @@ pub struct SweepTrial {
     /// Samples of server processes over the whole trial.
     #[ts(skip)]
     pub waits: Waits,
-    /// `None` without a time account.
+    /// Where the server's time went; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
@@ -317,8 +317,6 @@ pub struct GeneratorCalibration {
     /// Median share of time that the busiest thread waited for a processor.
     pub run_delay_ratio: f64,
 }
-
-// ---- parts of runs and trials ----
 
 impl Disk {
     /// Requested limits or read-ahead not in force, with reasons.
@@ -545,8 +543,6 @@ pub struct WarmupFacts {
     pub forecast: Option<StudyForecast>,
 }
 
-// ---- warming ----
-
 /// Warm-up of a trial that starts cold. Durations and instants are seconds since the load began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Warming {
@@ -556,7 +552,7 @@ pub struct Warming {
     /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
-    /// Samples of trials that ended when the wanted pages were resident.
+    /// Samples of a trial that ended when all pages of the snapshot were resident.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LoadSample>,
 }
@@ -618,7 +614,7 @@ impl Job {
 pub struct Climb {
     /// Begin of the second with the maximum.
     pub seconds: f64,
-    /// The lesser of the second's transactions and their running median over three seconds.
+    /// Transactions in this one-second interval, or their three-second running median, whichever is smaller.
     pub tps: f64,
 }
 
@@ -629,15 +625,15 @@ impl WarmingFigures {
     }
 }
 
-/// Resident share of wanted pages that counts as all: the kernel may evict some.
+/// Share of the snapshot's pages that must be resident for a warmer to be complete: the kernel may evict some.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// Result of a warmer without a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Brought {
-    /// Pages that the snapshot wants in the page cache.
+    /// Number of pages that the page cache should contain, by the snapshot.
     pub wanted_pages: u64,
-    /// Contiguous pieces of the wanted pages.
+    /// Number of contiguous ranges in `wanted_pages`.
     pub wanted_pieces: u64,
     /// Contents of shared_buffers in the snapshot.
     pub former_buffers_bytes: Bytes,
@@ -647,8 +643,8 @@ pub struct Brought {
     pub bound: Option<Bound>,
     /// Seconds until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
     pub resident_after_seconds: Option<f64>,
-    /// Seconds until 90 % of the former buffers were restored, and 90 % of the former hot buffers were hot again. Only
-    /// for `pgthaw`.
+    /// Seconds until 90 % of the snapshot's buffers were restored and 90 % of its hot buffers were hot again. Only for
+    /// `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
     /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
@@ -681,11 +677,9 @@ pub struct LoadSample {
     pub is_exact: bool,
     /// Bytes of restored buffers.
     pub buffers_bytes: Option<Bytes>,
-    /// Bytes of former hot buffers that are hot again.
+    /// Bytes of the snapshot's hot buffers that are hot again.
     pub hot_bytes: Option<Bytes>,
 }
-
-// ---- secrets ----
 
 pub trait Record {
     fn hide_secrets(&mut self);
@@ -738,8 +732,6 @@ pub fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
         *text = keep_text(std::mem::take(text));
     }
 }
-
-// ---- checkpoints in the log ----
 
 /// Time in seconds since 1970 with milliseconds, and process id.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";

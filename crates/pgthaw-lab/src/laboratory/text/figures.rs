@@ -1,5 +1,3 @@
-//! Table columns for the figures of points.
-
 use crate::verdict::{BackgroundWrites, Metric, PointSummary};
 use host::units::Bytes;
 use model::{AT_ONCE, is_at_once};
@@ -93,7 +91,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // // Lower limit of the figure, shown if the event did not occur in the trial.
+    // Lower limit of the figure, shown if the event did not occur in the trial.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),

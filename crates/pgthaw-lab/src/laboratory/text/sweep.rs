@@ -68,7 +68,7 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
-        // // A complete study may have fewer trials than planned: a warmer that cannot run has none.
+        // A complete study may have fewer trials than planned: a warmer that cannot run has none.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
         None => format!("{trials} of {}: the same command resumes it{took}", counted(planned, "trial")),
     };
@@ -271,7 +271,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
     let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
-    // // Percentage of studies with eight pairs that would report a difference although both sides are identical.
+    // Percentage of studies with eight pairs that would report a difference although both sides are identical.
     let alarms = |cell: &NoiseCell| cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
     let columns = vec![
         Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
@@ -284,7 +284,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
         Column::number("false alarms", 3, cells(&alarms)),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
     ];
-    let mut lines = vec![format!("A' against A (equal sides) in {sweep}"), String::new()];
+    let mut lines = vec![format!("A' against A (two measurements of each point) in {sweep}"), String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.join("\n")
 }

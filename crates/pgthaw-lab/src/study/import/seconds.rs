@@ -1,5 +1,3 @@
-//! Computes seconds and latencies from a trial's most detailed files.
-
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -31,7 +29,7 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// Time from the first begin to the last end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Seconds that the transaction counts cover, if the end of the run is missing.
+    /// Duration that the transaction counts cover, if the log lacks the end of the run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
     /// Counted by second, not by longer intervals.

@@ -1,5 +1,3 @@
-//! Findings against a trial, a whole sweep, or an import.
-
 mod generator;
 mod trial;
 
@@ -112,7 +110,6 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
-/// Adds findings to those from parsing the files.
 pub fn judge_import(imported: &mut Imported) {
     let Imported { run, trials, facts } = imported;
     for (trial, facts) in trials.iter_mut().zip(facts) {
