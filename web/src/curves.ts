@@ -1,7 +1,7 @@
 import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
 
-/** `null` where a trial has no value. */
+/** Value of a curve; `null` where a trial has none. */
 export interface Point<V = number> {
   /** Seconds since the start of the workload. */
   at: number;

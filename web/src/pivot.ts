@@ -8,7 +8,7 @@ export interface Axis {
   values: string[];
 }
 
-/** Axes that are not shown are fixed at a value. */
+/** Axes of charts and tables. Other axes are fixed at a value. */
 export interface Layout {
   x: string;
   y: string;

@@ -5,7 +5,7 @@ export interface Source {
   isServed: boolean;
   studies(): Promise<StudyLine[]>;
   study(id: string): Promise<StudyData>;
-  /** `null` if missing. */
+  /** `null` if the source lacks the trial. */
   trial(id: string, number: number, repeat: number): Promise<TrialData | null>;
   compare(a: string, b: string, metric: string): Promise<SweepComparison>;
   live(): Promise<LiveTrial[]>;

@@ -32,7 +32,7 @@ pub struct StudyData {
     /// Where the servers' time went, by point.
     pub timed: Vec<TimedPoint>,
     pub ratios: Vec<WarmerRatio>,
-    /// Effects of warmers on the traffic, if only the warmer varies.
+    /// Effects of warmers on the load, if only the warmer varies.
     pub traffic: Traffic,
     /// Doubts about a study of warmers that were known before its trials.
     pub remarks: Vec<String>,
@@ -131,7 +131,7 @@ pub fn render_missing_page() -> Result<String, Error> {
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 
-/// Base64; the security policy allows only this script.
+/// SHA-256 of the script in Base64; the page's security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
 /// Kind of page that embeds its data. Pages of other kinds request data from their server.

@@ -34,7 +34,7 @@ export interface ChartPlan<S extends Stage = Stage> {
   controls?: Control[];
   height: (view: View<S>) => number;
   option: (view: View<S>) => EChartsOption;
-  /** Only if the page does not explain the colours elsewhere. */
+  /** Legend, only if the page does not explain the colours elsewhere. */
   legend?: (view: View<S>) => HTMLElement | null;
   numbers: (view: View<S>) => HTMLElement;
 }

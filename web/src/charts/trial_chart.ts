@@ -204,7 +204,6 @@ interface Phase {
   told: string;
 }
 
-/** Clips checkpoints to the trial. */
 function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted }: SweepTrial): Phase[] {
   const ended = checkpoints.flatMap(({ ended_after_seconds: end, total_seconds: total, write_seconds: writing, reason, buffers }): Phase[] => {
     const told = `checkpoint${reason === "" ? "" : ` (${reason})`}, ${count(buffers)} buffers`;
@@ -249,7 +248,6 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
 const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
   [...stallsOf(series), ...phasesOf(trial)].filter(({ from, until }) => at >= from && at <= until).map(({ told }) => told);
 
-/** `null` without data per second. */
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
   if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: in no second was throughput significantly below half of the usual rate.");

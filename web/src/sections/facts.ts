@@ -11,7 +11,6 @@ export function facts(study: StudyData): HTMLElement {
     element("details", { class: "numbers" }, element("summary", {}, "The study as parsed"), element("pre", {}, JSON.stringify(study.sweep.study, null, 2))));
 }
 
-/** By card title. */
 export function factsOf({ sweep, exact, total_seconds: total, points }: StudyData): Record<string, Facts> {
   const { machine, server, warmup } = sweep;
   const { device } = machine;

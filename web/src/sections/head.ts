@@ -27,7 +27,6 @@ const axisText = ({ name, values }: Axis): string => (values.length <= 6 ? `${na
 
 const joined = (separator: string, ...parts: string[]): string => parts.filter((part) => part !== "").join(separator);
 
-/** Figures of the fastest and slowest point. */
 function servedFigures({ points }: StudyData): HTMLElement | null {
   const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
   const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));

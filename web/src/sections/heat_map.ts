@@ -51,7 +51,6 @@ export function heatMap(state: StudyState): HTMLElement {
 
 type Shade = ReturnType<typeof shadeOf>;
 
-/** Colour scale, with a position from 0 to 1. */
 function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);

@@ -327,7 +327,7 @@ fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedFile {
     pub path: PathBuf,
-    /// Ascending runs, with gaps between them.
+    /// Ranges of pages that the cache should contain, ascending, with gaps between them.
     pub runs: Vec<PageRange>,
 }
 
@@ -389,7 +389,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Appends a run. Runs overlap if two blocks share a page.
+/// Appends a range of pages. It overlaps with the last one if two blocks share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),

@@ -76,7 +76,7 @@ async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Re
         let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
         match run_one(options, later_seconds, sites, work).await {
             Ok(finished) => played.push(finished),
-            // Stopped during preparation; earlier sweeps are complete.
+            // The user stopped a later sweep's preparation; the earlier sweeps are complete.
             Err(Error::Interrupted) if !played.is_empty() => {
                 played.iter_mut().for_each(|finished| finished.is_interrupted = true);
             }
@@ -473,7 +473,7 @@ const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 /// Number of catalog blocks that pgbench's clients read before they run a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
-/// Private memory. Backends were observed to use 1.5 to 3 MB.
+/// Private memory of the server and of a backend. Backends were observed to use 1.5 to 3 MB.
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
 

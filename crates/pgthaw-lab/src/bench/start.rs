@@ -239,7 +239,7 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         let calibration = self.calibrate(lab, load, wanted).await?;
-        // Databases of different sites have the same names.
+        // Numbers the directory: databases of different sites have the same names.
         let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;

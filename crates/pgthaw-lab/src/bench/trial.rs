@@ -31,7 +31,7 @@ use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
-/// Time limit for trials that end by transactions.
+/// Seconds after which pgthaw stops a trial that ends by transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// Limit and read-ahead are already released.
+    /// Start state. The disk limit and the read-ahead are already released.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -367,7 +367,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// Failures that do not affect later trials. Settings may block pgthaw's own sessions.
+/// True for failures that do not affect later trials. A study's settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     // A full disk would fail every later trial.

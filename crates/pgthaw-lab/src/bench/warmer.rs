@@ -41,7 +41,7 @@ impl Contender {
     }
 }
 
-/// Role for which io workers read while this strategy runs.
+/// Role that io workers' reads are counted for while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
@@ -194,7 +194,7 @@ fn read_ranges(list: &Path) -> Result<Launch> {
 
 fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
-    // fio separates files by colons.
+    // Escapes colons, by which fio separates file names.
     let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
     let files = files.collect::<Vec<_>>().join(":");
     let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
@@ -333,7 +333,7 @@ impl StudyJob {
         StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
     }
 
-    /// Requires a cold server.
+    /// Returns the command that records a film of the job. Requires a cold server.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))

@@ -330,7 +330,7 @@ impl ScriptCopies {
         let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
         let copy = |(number, path): (usize, PathBuf)| {
             let content = read_unchanged(sweep, &path)?;
-            // Two directories may contain files of the same name.
+            // A numbered directory for each script, because two scripts may have the same file name.
             let place = directory.join(format!("scripts-{number}"));
             std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
             let kept = place.join(path.file_name().unwrap_or_default());

@@ -242,7 +242,7 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// `disk` limits the main device.
+    /// Limits by part; `disk` is that of the main device.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
         if self.several().is_empty() {
             return Vec::new();

@@ -193,7 +193,7 @@ impl Member {
 impl Generator for Fleet {
     fn lead(&self) -> Duration {
         let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
-        // The uncertainty is half of the round trip.
+        // The uncertainty of a host's clock is half of the round trip to this host.
         LEAD + LEAD_ROUND_TRIPS * 2 * Duration::from_nanos(farthest_ns.unsigned_abs())
     }
 
@@ -395,7 +395,7 @@ struct SessionFiles {
     logs: PathBuf,
 }
 
-/// Answer, and arrival in nanoseconds since 1970, and since boot.
+/// Answer of a host, with its arrival in nanoseconds since 1970, and since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub answer: Answer,
@@ -598,13 +598,13 @@ fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Version(String),
-    /// Boot id and PID namespace.
+    /// Boot id and PID namespace, which identify the machine.
     Machine {
         boot: String,
         processes: String,
     },
     Ready,
-    /// Nanoseconds since 1970.
+    /// The host's clock in nanoseconds since 1970.
     Clock(i64),
     Process(u32),
     /// Shell exit status, and pgbench's start in nanoseconds since 1970.

@@ -112,7 +112,7 @@ impl Running {
         }
     }
 
-    /// Counters of a zombie can be read until it is reaped.
+    /// Reads the counters before reaping the process: a zombie's counters remain readable.
     pub fn poll(&mut self) -> Option<Ended> {
         if self.ended.is_none() && !process::is_alive(self.pid()) {
             let (at, read_bytes) = (clock::read_monotonic(), process::read_fetched_bytes(self.pid()).ok());

@@ -29,7 +29,7 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
-/// Directories of this user: others may write to `parent`.
+/// Returns only directories of this user, because other users may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
     let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);

@@ -90,7 +90,6 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
     Ok((server, connection))
 }
 
-/// True if a change requires a restart.
 pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool> {
     let states = read_setting_states(connection, changed).await?;
     // An unknown setting belongs to a library, which is loaded at the server's start.

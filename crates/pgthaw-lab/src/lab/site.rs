@@ -140,7 +140,6 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// Programs of the study's first server, which are recorded for the whole sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)

@@ -153,7 +153,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measur
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // The common steady level depends on all trials.
+    // Outlines come first: the steady level that all trials share depends on every trial.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()

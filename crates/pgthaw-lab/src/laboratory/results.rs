@@ -1,5 +1,3 @@
-//! `pgthaw results`.
-
 use std::io::{BufWriter, stdout};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -192,7 +190,7 @@ pub struct Head<'a> {
     points: &'a [PointSummary],
     /// Ratios of the warmers' times.
     ratios: &'a [WarmerRatio],
-    /// Effects of warmers on the traffic.
+    /// Effects of warmers on the load.
     traffic: &'a Traffic,
     /// In execution order.
     #[schemars(with = "Vec<crate::study::SweepTrial>")]
@@ -369,7 +367,7 @@ fn refuse(word: &str, problem: &str) -> study::Error {
 /// Also drops the local `copy`, which could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
-        // A damaged local study never reached the server.
+        // Looks into the local copy too: a damaged study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };

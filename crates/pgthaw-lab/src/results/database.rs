@@ -1,5 +1,3 @@
-//! The database of a store: SQLite or PostgreSQL, with the same SQL.
-
 use std::borrow::Cow;
 
 use serde::Serialize;

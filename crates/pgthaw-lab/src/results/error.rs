@@ -50,7 +50,6 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Classifies a database error; SQLite's by primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
         let place = place.clone();
         let code = primary_code(&source).filter(|_| matches!(place, Place::File(_)));

@@ -105,7 +105,6 @@ impl ExportTable {
     }
 }
 
-/// Format of an export, named by the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExportFormat {

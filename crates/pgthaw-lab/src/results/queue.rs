@@ -85,7 +85,7 @@ impl Store {
         let Some(server) = &link.store else { return Ok(damaged) };
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
-            // A trial needs its sweep, which may have been dropped on the server.
+            // A trial is sent with its sweep, which may have been dropped on the server.
             let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
                 Ok(read) => read,
                 Err(error) if error.is_damage() => {

@@ -11,10 +11,8 @@ use host::units::Bytes;
 use observe::{OsSample, WaitSample};
 
 pub(super) trait Column: Sized {
-    /// `None` is NULL.
     fn bound(value: Option<&Self>) -> Value;
 
-    /// `None` if the column is NULL.
     fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
 }
 

@@ -126,7 +126,7 @@ fn remove_left(directory: &Directory) {
 
 /// Opens a board file that its writer has locked; removes a board without a writer.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
-    // Other files may not be pgthaw's.
+    // Ignores other files, which may not be pgthaw's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
@@ -149,7 +149,7 @@ fn has_name(file: &File) -> bool {
     file.metadata().is_ok_and(|facts| facts.nlink() > 0)
 }
 
-/// The header and the seconds. The last line may be incomplete.
+/// Parses a header line, then one line per second. The last line may be incomplete.
 fn parse_board(text: &str) -> Option<LiveTrial> {
     let (header, seconds) = text.split_once('\n')?;
     let mut trial: LiveTrial = serde_json::from_str(header).ok()?;

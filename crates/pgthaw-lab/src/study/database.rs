@@ -132,7 +132,7 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
 /// Creation of a database by this study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct DatabaseMaking {
-    /// Its name in the study.
+    /// Name of the database in the study.
     pub database: String,
     pub scale: u32,
     pub file_system: String,

@@ -167,7 +167,7 @@ pub enum Finding {
     /// The study skipped a warmer that is not installed. `how` is the advice to install it.
     #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
-    /// The warmer did not load all wanted pages.
+    /// The warmer did not load all pages of the snapshot.
     #[error("only {resident_bytes} of the snapshot's {wanted_bytes} became resident")]
     #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
@@ -293,7 +293,7 @@ impl Finding {
         )
     }
 
-    /// Distinguishes several findings of the same kind.
+    /// Text in which findings of the same kind differ; empty for other kinds.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
@@ -392,7 +392,7 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
-    /// The problem.
+    /// Sentence that states the problem.
     pub sentence: String,
     pub remedy: String,
 }

@@ -143,7 +143,7 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Each string is one command.
+/// Parses one command from each string.
 fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
     let read = |name: &str| {
         let texts = match table.get(name) {

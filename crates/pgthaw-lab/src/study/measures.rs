@@ -274,7 +274,7 @@ fn time(one: &OsSample) -> Option<&TimeUse> {
     one.time.as_ref()
 }
 
-/// Samples of pg_stat_activity count neither commands nor switches.
+/// Returns `None` for samples of pg_stat_activity, which count neither commands nor context switches.
 fn exact(one: &OsSample) -> Option<&TimeUse> {
     time(one).filter(|time| time.is_exact())
 }

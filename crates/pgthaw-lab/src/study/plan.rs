@@ -146,17 +146,17 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
 /// Maximum remaining time: 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
-/// Stop, start, vacuum, checkpoint and statistics of a trial.
+/// Seconds for stop, start, vacuum, checkpoint and statistics of a trial.
 const AROUND_SECONDS: f64 = 4.0;
 
 const RESTART_SECONDS: f64 = 2.0;
 
 const HISTORY_SECONDS: f64 = 3.0;
 
-/// Reads from the page cache or an unlimited disk. Assumed until measured.
+/// Speed of reads from the page cache or an unlimited disk. Assumed until measured.
 const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 
-/// Per unit of scale.
+/// Seconds to create a database, per unit of scale.
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
@@ -168,7 +168,7 @@ const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 /// Size of WAL with the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
-/// WAL of an idle server.
+/// Size of the WAL of an idle server.
 const FIRST_WAL_BYTES: u64 = 256 << 20;
 
 /// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and index leaves.
@@ -301,7 +301,7 @@ fn copies(sweep: &Sweep) -> u64 {
 pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     let expected = match part {
         Part::Wal => wal_bytes(sweep),
-        // Two bits per transaction.
+        // pg_xact has only two bits per transaction.
         Part::Slru => 0,
         Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
     };

@@ -39,7 +39,7 @@ pub struct Point {
     /// A transaction above this latency counts as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
-    /// The warmer.
+    /// Name of the warmer or job, or `nothing`.
     pub strategy: String,
     pub load_begins: LoadBegins,
     /// `default`, or a database of the study.
@@ -188,7 +188,7 @@ impl Axes {
         self.pick(number).0
     }
 
-    /// Returns also the axes' lengths, the fastest-changing first.
+    /// Returns a point, and the axes' lengths, the fastest-changing axis first.
     fn pick(&self, number: u128) -> (Point, Vec<usize>) {
         let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
         let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
@@ -233,7 +233,7 @@ impl Point {
         }
     }
 
-    /// `None` without this axis.
+    /// Value on an axis; `None` if the point lacks the axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);

@@ -45,7 +45,7 @@ pub struct SweepRun {
     pub points: u32,
     /// Trials of each point.
     pub repeats: u32,
-    /// A 64-bit number; browsers round it.
+    /// Seed of the random order: a 64-bit number, which browsers round.
     pub seed: u64,
     /// Databases that the study created.
     pub databases: Vec<DatabaseMaking>,
@@ -250,7 +250,7 @@ pub struct BufferUse {
     /// 0 to 5.
     pub usage_count: u8,
     pub buffers: u64,
-    /// Dirty buffers of `buffers`.
+    /// Number of dirty buffers among `buffers`.
     pub dirty: u64,
 }
 
@@ -319,7 +319,6 @@ pub struct GeneratorCalibration {
 }
 
 impl Disk {
-    /// Requested limits or read-ahead not in force, with reasons.
     pub fn not_in_force(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let asked = [
             ("limit", &self.not_enforced),
@@ -497,7 +496,7 @@ pub struct RelationResidency {
 /// Cached share of a relation over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ResidencyCourse {
-    /// Seconds between samples, and before the first.
+    /// Seconds between samples, and from the trial's start to the first sample.
     pub step_seconds: u32,
     /// Share in the page cache, 0 to 1, rounded to a thousandth.
     pub shares: Vec<f32>,
@@ -592,7 +591,7 @@ pub struct WarmingFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Job {
     pub transactions: u64,
-    /// `None` without a warmer, or if it outlived the load.
+    /// Duration of the warmer; `None` without a warmer, or if the warmer outlived the load.
     pub warmer_seconds: Option<f64>,
     /// From the start of the load to its end.
     pub load_seconds: f64,
@@ -646,7 +645,7 @@ pub struct Brought {
     /// Seconds until 90 % of the snapshot's buffers were restored and 90 % of its hot buffers were hot again. Only for
     /// `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
-    /// Wanted bytes resident at the end, with each page checked again.
+    /// Bytes of the snapshot that were resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
     /// Processor time of the warmer's own processes.
     pub cpu_seconds: Option<f64>,
@@ -663,7 +662,7 @@ pub struct Brought {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {
     pub reads: u64,
-    /// Includes gaps between wanted pages.
+    /// Includes gaps between the snapshot's pages.
     pub read_bytes: Bytes,
     pub seconds: f64,
 }
@@ -672,7 +671,7 @@ pub struct Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LoadSample {
     pub seconds: f64,
-    /// Wanted bytes seen in the page cache; an upper limit unless `is_exact`.
+    /// Bytes of the snapshot seen in the page cache; an upper limit unless `is_exact`.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
     /// Bytes of restored buffers.

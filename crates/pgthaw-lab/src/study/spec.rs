@@ -258,7 +258,6 @@ fn is_fixed(name: &str) -> bool {
     FIXED_AXES.iter().any(|axis| axis.name == name)
 }
 
-/// Rejects a variable with the name of another axis.
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);

@@ -238,7 +238,7 @@ fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell
         let number = blocks.values().map(|place| a.trials[*place].number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
-    // In the order of the study, not of the labels.
+    // Sorts points in the order of the study, not of the labels.
     let mut cells: Vec<_> = of_a.into_iter().filter_map(pair).collect();
     cells.sort_by_key(|(number, _)| *number);
     Ok(cells.into_iter().map(|(_, cell)| cell).collect())
@@ -391,7 +391,6 @@ pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// Starts of checkpoints, in seconds after the trial's start, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);

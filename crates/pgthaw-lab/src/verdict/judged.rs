@@ -20,7 +20,7 @@ pub struct WrittenForecast {
     /// As in `predict --popularity`.
     pub popularity: String,
     pub assumptions: Vec<String>,
-    /// Accesses of a transaction.
+    /// Page accesses of a transaction, by class of pages.
     pub classes: Vec<Access>,
     /// Seconds until half of the steady throughput. `None` means never.
     pub to_50_seconds: Option<f64>,

@@ -8,7 +8,7 @@ type Write = fn(f64) -> String;
 #[derive(Clone, Copy)]
 enum Show {
     Median(Write),
-    /// The median, if any trial exceeds 0.
+    /// The median; empty if no trial exceeds 0.
     Rare(Write),
     /// Minimum and maximum. Empty for a single trial, or if none reached the event.
     Ends(Write),

@@ -222,7 +222,7 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
 
 type Part = fn(&DatabaseMaking) -> &str;
 
-/// Names only differing properties.
+/// Names only properties in which the databases differ.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);
@@ -300,7 +300,7 @@ const TOLD_RATIO: f64 = 10.0;
 fn render_change(ratio: Option<f64>) -> String {
     let told = |ratio: f64| match ratio {
         ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
-        // Too few pairs for a meaningful figure.
+        // A ratio this large comes from too few pairs to be meaningful.
         _ => "> 10 ×".to_owned(),
     };
     ratio.map(told).unwrap_or_default()

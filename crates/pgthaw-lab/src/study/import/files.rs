@@ -189,7 +189,7 @@ fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
     // Every run has a client 0. A log without client 0 is a part of a run.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
-    // Whole runs first, so that parts can join them.
+    // Sorts whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
     let mut runs: Vec<Log> = Vec::new();
     for log in logs {
@@ -703,7 +703,7 @@ fn read_report(path: &Path) -> Result<PgbenchReport> {
     Ok(report)
 }
 
-/// `option_parse_int` in pgbench.c, and `MAX_BACKENDS` in postmaster.h.
+/// Upper limits from `option_parse_int` in pgbench.c and `MAX_BACKENDS` in postmaster.h.
 const NUMBER_MAX: u32 = i32::MAX as u32;
 const CLIENTS_MAX: u32 = 262_143;
 

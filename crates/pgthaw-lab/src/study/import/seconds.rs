@@ -18,7 +18,7 @@ const SECONDS_MAX: i64 = 31 * 24 * 3600;
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
-/// MAX_SCRIPTS in pgbench.c.
+/// Maximum number of scripts (MAX_SCRIPTS in pgbench.c).
 const SCRIPTS_MAX: u32 = 128;
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Measured {
     /// Duration that the transaction counts cover, if the log lacks the end of the run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Counted by second, not by longer intervals.
+    /// Whether transactions were counted by second, not by longer intervals.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }
@@ -164,7 +164,7 @@ fn longest(paths: &[PathBuf]) -> i64 {
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// Figures of a second, from its share of the intervals that cover it.
+/// Figures of one second, from each interval in proportion to the overlap.
 #[derive(Clone, Debug, Default)]
 struct Second {
     transactions: u64,

@@ -76,7 +76,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_other_start(trial, circumstances.memory),
         find_short_run(trial).filter(|_| unsteady.is_none()),
         unsteady,
-        // The combined speed of several devices is unknown.
+        // No forecast for several devices: their combined speed is unknown.
         find_short(trial, disk).filter(|_| circumstances.parts.is_empty()),
         find_few(trial).filter(|_| !is_without_curve),
         find_nothing_served(trial),
