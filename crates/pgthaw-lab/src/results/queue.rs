@@ -137,7 +137,7 @@ async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T>>) 
     match timeout(SEND_LIMIT, asked).await {
         Ok(answer) => answer,
         Err(_) => {
-            let late = io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {} s", SEND_LIMIT.as_secs()));
+            let late = io::Error::new(io::ErrorKind::TimedOut, format!("timeout after {} s", SEND_LIMIT.as_secs()));
             Err(Error::Away { server: queue.server.clone(), source: late.into() })
         }
     }

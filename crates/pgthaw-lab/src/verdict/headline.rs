@@ -172,7 +172,7 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
         more => format!(", and of {} more,", counted(more, "point")),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
-    Some(format!("the trials of {first}{more} overlap with these: compare them in pairs (`pgthaw results compare`)"))
+    Some(format!("the trials of {first}{more} overlap with the best point's: compare pairs (`pgthaw results compare`)"))
 }
 
 /// Compares the worst second, or else the 99th percentile.
@@ -259,10 +259,10 @@ mod tests {
         let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
         let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        let compare = "overlap with these: compare them in pairs (`pgthaw results compare`).";
+        let compare = "overlap with the best point's: compare pairs (`pgthaw results compare`).";
         assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
         let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
-        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with these"), "{told}");
+        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with the best point's"), "{told}");
         assert!(!render_sweep_headline(&[], &[best, slow]).contains("overlap"));
     }
 
