@@ -640,7 +640,8 @@ pub struct Brought {
     pub former_hot_bytes: Bytes,
     /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
-    /// Seconds until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
+    /// Seconds until 99 % of the snapshot's pages were seen in the page cache. `None` if not reached, or for
+    /// `fio-direct`.
     pub resident_after_seconds: Option<f64>,
     /// Seconds until 90 % of the snapshot's buffers were restored and 90 % of its hot buffers were hot again. Only for
     /// `pgthaw`.
