@@ -49,7 +49,7 @@ pub struct OsSample {
     /// Memory that is being written to disk.
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
-    /// What client backends spent their time on, if measured.
+    /// Time of client backends by use, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited, by `class::event`.

@@ -67,7 +67,7 @@ pub struct TimeUse {
     pub lost_processes: f64,
 }
 
-/// What the server spent its time on in a trial.
+/// Server time in a trial, by use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeFigures {
     /// `bpf`, `memory` or `sql` (docs/waits.md).
@@ -83,7 +83,7 @@ pub struct TimeFigures {
     pub is_cut_short: bool,
 }
 
-/// What the server spent its time on in a trial (docs/waits.md).
+/// Server time in a trial, by use (docs/waits.md).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialTime {
     #[serde(flatten)]
