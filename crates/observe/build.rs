@@ -18,7 +18,6 @@ fn main() {
     }
 }
 
-/// False, with a warning, if it cannot be compiled.
 fn compile_probe(name: &str) -> bool {
     let source = format!("{PROBES_DIRECTORY}/{name}/{name}.bpf.c");
     let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join(format!("{name}.bpf.o"));

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 const SOURCES: [&str; 4] =
     ["../../web/src", "../../web/build.mjs", "../../web/package.json", "../../web/package-lock.json"];
 
-/// Written last, so its modification time is the bundle's.
+/// npm's build writes this checksum last, so its modification time is that of the whole bundle.
 const BUNDLE: &str = "../../web/dist/report.js.sha256";
 
 const INSTALLED: &str = "../../web/node_modules/.package-lock.json";
@@ -28,7 +28,7 @@ fn main() {
     }
 }
 
-/// `None` if missing.
+/// Returns `None` if `path` is missing.
 fn newest_change(path: &Path) -> Option<SystemTime> {
     let facts = path.metadata().ok()?;
     if facts.is_dir() {

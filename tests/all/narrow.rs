@@ -54,10 +54,10 @@ fn who_records_seconds_sees_them_go_by() {
     let server = servers::start_any(&[]);
     let shown =
         on_terminal(&server.command(&["film", "record", "--seconds", "2", "--like", "seconds"]), 80).ok().stdout;
-    assert!(shown.contains("recording, by seconds") && shown.contains("kept a film"), "{shown}");
+    assert!(shown.contains("recording (seconds)") && shown.contains("kept a film"), "{shown}");
     let quiet =
         on_terminal(&server.command(&["film", "record", "--seconds", "1", "--like", "quiet", "-q"]), 80).ok().stdout;
-    assert!(!quiet.contains("by seconds"), "{quiet}");
+    assert!(!quiet.contains("(seconds)"), "{quiet}");
 }
 
 /// Panics with the lines that are too wide.

@@ -58,7 +58,7 @@ fn a_trial_accounts_for_the_time_of_its_server() {
         }
     }
     let told = home.pgthaw(&["results", "show", "--time"]).ok().stdout;
-    for part in ["USERS", "UPDATES", "HANDLED", "LWLOCK", "PER MINUTE", "check: the account shows at most"] {
+    for part in ["USERS", "UPDATES", "HANDLED", "LWLOCK", "PER MINUTE", "check: the server used at most"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let told = home.pgthaw(&["results", "show", "--time", "--json"]).ok().json();
@@ -82,5 +82,5 @@ fn a_study_may_leave_the_account_out() {
     let trial = &trials(&printed)[0];
     assert!(trial["time"].is_null() && trial["os_samples"][0]["time"].is_null(), "{trial}");
     let told = home.pgthaw(&["results", "show", "--time"]).ok().stdout;
-    assert!(told.contains("no account of its servers' time"), "{told}");
+    assert!(told.contains("not measure where its servers' time went"), "{told}");
 }

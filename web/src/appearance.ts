@@ -23,7 +23,7 @@ class Teller {
 export class Appearance extends Teller {
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
   #chosenTheme = readTheme();
-  /** While printing, paper is white and shows every chart at once. */
+  /** True while printing: charts then are light, and those off screen are drawn too. */
   isPrinting = false;
 
   constructor() {
@@ -69,7 +69,7 @@ function readTheme(): string | null {
   }
 }
 
-/** State that redraws its charts when it or the appearance changes. */
+/** State whose charts redraw when it or the appearance changes. */
 export class Stage extends Teller {
   constructor(readonly appearance: Appearance) {
     super();

@@ -1,5 +1,3 @@
-// Curves over time that can be hidden or highlighted.
-
 import { type Appearance, Stage } from "./appearance";
 import { element, swatch } from "./element";
 import { spreadOf } from "./metrics";
@@ -14,7 +12,6 @@ export interface Drawn {
   residency: RelationResidency[];
   judgement: Judgement | null;
   no_verdict: string | null;
-  /** Database bytes in the page cache at the start. */
   startBytes: number;
 }
 
@@ -82,7 +79,6 @@ export class CurveStage extends Stage {
     for (const name of this.names) if (names.includes(name) !== this.isVisible(name)) this.toggle(name);
   }
 
-  /** Buttons that toggle curves and highlight them on hover. */
   chips(label: string, told: (name: string) => string | null, ...more: HTMLElement[]): HTMLElement {
     const chips = this.names.map((name) => {
       const [sign, text] = [element("span", { class: "sign" }), told(name)];

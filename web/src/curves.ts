@@ -1,7 +1,7 @@
 import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
 
-/** `null` where a trial has no value. */
+/** Value of a curve; `null` where a trial has none. */
 export interface Point<V = number> {
   /** Seconds since the start of the workload. */
   at: number;
@@ -53,7 +53,6 @@ const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => 
 export const rateCurve = (trials: Drawn[], name: string, values: (series: TrialSeries) => Values): Curve =>
   curveOf(trials, name, (_, series) => atMiddles(series, values));
 
-/** Throughput relative to another strategy in the same span and round. */
 export function shareCurve(trials: Drawn[], name: string, other: string): Curve {
   const others = new Map(trials.filter((trial) => trial.name === other).map(({ repeat, series }) => [repeat, series?.tps.mean]));
   return curveOf(trials, name, ({ repeat }, series) => atMiddles(series, ({ tps }) => tps.mean.map((value, span) => {

@@ -74,7 +74,6 @@ const MANY_ROWS = 200;
 
 export const ofPoints = (points: number, make: () => HTMLElement): HTMLElement => (points > MANY_ROWS ? folded(`All ${points} points`, make) : make());
 
-/** A folded part, created when first opened. */
 export function folded(summary: string, make: () => Node): HTMLElement {
   const box = element("details", { class: "numbers" }, element("summary", {}, summary));
   box.addEventListener("toggle", () => box.open && box.childElementCount === 1 && box.append(make()));
@@ -141,7 +140,7 @@ export function unfoldForPaper(): void {
   });
   addEventListener("afterprint", () => {
     for (const box of closed.splice(0)) box.open = false;
-    // Toggle events are delivered later.
+    // Toggle events arrive after this handler.
     setTimeout(() => (isPrinting = false));
   });
 }

@@ -51,7 +51,7 @@ export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", 
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;
-  // Values that round to a whole next unit use it.
+  // A value that would round to 1 of the next unit uses the next unit.
   while (left >= step - 0.5 && unit < units.length - 1) {
     left /= step;
     unit += 1;

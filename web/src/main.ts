@@ -1,5 +1,3 @@
-// Shows the navigation bar and the page that the address names.
-
 import "./report.css";
 import { readAddress } from "./address";
 import { Appearance } from "./appearance";
@@ -37,11 +35,11 @@ function showStudies(source: Source): void {
   const show = async (isFirst: boolean): Promise<void> => {
     turn += 1;
     const mine = turn;
-    // Earlier charts are no longer on the page.
+    // Stops redrawing earlier charts, which are no longer on the page.
     appearance.forget();
     document.getElementById("page")?.replaceChildren(navigation(appearance, source.isServed), content);
     const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "Cannot show this page"), alarm(error)]);
-    // Superseded by another navigation.
+    // The user has opened another page meanwhile.
     if (mine !== turn) return;
     for (const chart of charts.values()) chart.dispose();
     charts.clear();

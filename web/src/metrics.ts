@@ -1,9 +1,7 @@
-// Drawable figures of a point; the program declares them in the page's data.
-
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
-/** Unreached values are infinite. */
+/** Figure of a point over its trials; infinite if an event did not occur. */
 export interface Range {
   median: number;
   min: number;

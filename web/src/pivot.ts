@@ -1,5 +1,3 @@
-// A study's points by axes: columns, rows and small multiples.
-
 import { linkTo, readAddress, remember } from "./address";
 import { type Appearance, Stage } from "./appearance";
 import { chosenOf, type Metric, metricOf, metricsOf } from "./metrics";
@@ -10,7 +8,7 @@ export interface Axis {
   values: string[];
 }
 
-/** Axes that are not shown are fixed at a value. */
+/** Axes of charts and tables. Other axes are fixed at a value. */
 export interface Layout {
   x: string;
   y: string;
@@ -82,7 +80,7 @@ export function valuesOf(axes: Axis[], name: string): string[] {
   return axes.find((axis) => axis.name === name)?.values ?? [""];
 }
 
-/** Problem of a point's figures, the worst first. */
+/** Why a point's figures are doubtful, the worst reason first. */
 export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
 
 /**

@@ -1,5 +1,3 @@
-// Studies from the page itself or from its server.
-
 import { parseShown } from "./format";
 import type { LiveTrial, StudyData, StudyInPage, StudyLine, SweepComparison, TrialData } from "../generated/record";
 
@@ -7,7 +5,7 @@ export interface Source {
   isServed: boolean;
   studies(): Promise<StudyLine[]>;
   study(id: string): Promise<StudyData>;
-  /** `null` if missing. */
+  /** `null` if the source lacks the trial. */
   trial(id: string, number: number, repeat: number): Promise<TrialData | null>;
   compare(a: string, b: string, metric: string): Promise<SweepComparison>;
   live(): Promise<LiveTrial[]>;

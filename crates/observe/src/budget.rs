@@ -1,4 +1,4 @@
-//! Opens a time source and keeps its cost within a budget, by stepwise reductions.
+//! Opens a source of process times, and keeps its cost within a budget by measuring less.
 
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
@@ -12,10 +12,10 @@ use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
 
-/// Length of a span, whose cost is compared with the budget.
+/// Interval after which the cost is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
 
-/// Consecutive spans above the budget that cause a reduction: one may be chance.
+/// Consecutive intervals above the budget that cause a reduction: one may be chance.
 const SPANS: u32 = 2;
 
 /// Measurements that pgthaw gave up for the budget.
@@ -24,9 +24,9 @@ const SPANS: u32 = 2;
 pub enum GivenUp {
     /// Counts of received commands.
     Receives,
-    /// Sampling replaces the kernel programs.
+    /// BPF programs, replaced by sampling of wait events.
     Programs,
-    /// While sampling: every other sample.
+    /// Every other sample of wait events.
     Looks,
     /// Most queries: one every 2 s instead of four a second.
     Questions,
@@ -37,10 +37,10 @@ pub enum GivenUp {
 /// A reduction of the overhead.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Reduction {
-    /// Since the start of the observation.
+    /// Time since the start of the observation.
     pub after_ns: u64,
     pub given_up: GivenUp,
-    /// Overhead before, as a share of all processors, 0 to 1.
+    /// Overhead before the reduction, as a share of all processors, 0 to 1.
     pub share: f64,
     /// Budget, as a share of all processors, 0 to 1.
     pub budget: f64,
@@ -48,7 +48,6 @@ pub struct Reduction {
     pub looks_per_second: Option<f64>,
 }
 
-/// Sampling rate of process memory after these reductions.
 pub fn looks_after(reductions: &[Reduction]) -> f64 {
     reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
 }
@@ -71,13 +70,12 @@ pub struct BudgetedSource {
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// Last check: time, and cost until then of the kernel programs and of this process.
+    /// At the last comparison with the budget: time, and total cost of the BPF programs and of this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
     spans_above: u32,
     pub reductions: Vec<Reduction>,
-    /// Cost of abandoned sources.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
     asks_seldom: bool,
@@ -109,7 +107,7 @@ impl BudgetedSource {
         budgeted
     }
 
-    /// Continues after a server restart.
+    /// Replaces the source after a server restart; earlier reductions stay.
     pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
         if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
             source.drop_receives();
@@ -147,7 +145,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // Below half of the budget, sampling, which gets the other half, would not be cheaper.
+        // Sampling may use half of the budget, so it saves nothing if the BPF programs cost less than that.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -158,7 +156,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Returns the reduction, with the new sampling rate if sampling. `None` if no reduction helps.
+    /// Returns what is no longer measured, and the new rate if sampling. `None` if nothing is left to reduce.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
@@ -172,8 +170,7 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        // With many processes, sampling costs more than the kernel programs. It gets half the budget, pgthaw's other
-        // work the rest.
+        // With many processes, sampling costs more than the BPF programs. It may use half of the budget.
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
@@ -181,7 +178,6 @@ impl BudgetedSource {
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
-    /// Reduces queries. `None` if already reduced.
     fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))
@@ -225,8 +221,6 @@ impl TimeSource for BudgetedSource {
     }
 }
 
-// ---- opening the most exact source ----
-
 /// A better source that was not available.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RefusedSource {
@@ -236,8 +230,8 @@ pub struct RefusedSource {
     pub remedy: Option<String>,
 }
 
-/// Opens the wanted source, or the most exact one, and returns those refused. All but SQL need a local server. SQL
-/// queries count in `own`.
+/// Opens the wanted source of process times, or the most exact one, and returns the refused ones. All but SQL need a
+/// local server. `own` counts SQL queries.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,

@@ -25,13 +25,13 @@ use host::units::Bytes;
 pub struct OsSample {
     /// Second since the workload's start, from 1.
     pub second: u32,
-    /// pgbench's threads on hosts that pgthaw observes (`is_seen`), in order of creation. Empty in `top`.
+    /// pgbench's threads, in order of creation, if pgthaw observes their host. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,
     /// Processes of the server by kind: `client backend`, `parallel worker`, `io worker`, `checkpointer`, `background
     /// writer`, `walwriter`, `autovacuum`, `observer` (backend of pgthaw), `other`. Empty in `top`.
     pub server: BTreeMap<String, TaskShare>,
     pub pgthaw_cpu_seconds: f64,
-    /// Used by all processes.
+    /// Processors used by all processes.
     pub processors_busy_seconds: f64,
     /// Processors idle while a task waited for a disk.
     pub processors_iowait_seconds: f64,
@@ -49,7 +49,7 @@ pub struct OsSample {
     /// Memory that is being written to disk.
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
-    /// Time account of client backends, if available.
+    /// Time of client backends by use, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited, by `class::event`.
@@ -84,7 +84,7 @@ pub struct DeviceUse {
     pub busy_ratio: f64,
 }
 
-/// Shares of a second in which some, or all active, tasks waited for a resource (PSI). `None` if not measured.
+/// Shares of a second in which tasks waited for a resource (PSI). `None` if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct PressureRatios {
     /// Some task waited for a processor.
@@ -132,8 +132,6 @@ impl TaskShare {
         }
     }
 }
-
-// ---- readings ----
 
 #[derive(Clone, Debug)]
 pub struct GaugeSources {
@@ -195,8 +193,6 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
     readings
 }
 
-// ---- the server's processes ----
-
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
@@ -211,7 +207,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Includes ended processes.
+/// Processor times of the server's processes, including ended ones.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -230,7 +226,6 @@ impl ServerProcesses {
         ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() }
     }
 
-    /// An ended process keeps its last values.
     pub fn read(&mut self) -> BTreeMap<&'static str, PartTime> {
         let children = process::read_children(self.postmaster_pid).unwrap_or_default();
         for pid in children.into_iter().chain([self.postmaster_pid]) {
@@ -254,21 +249,16 @@ impl ServerProcesses {
     }
 }
 
-// ---- seconds ----
-
-/// Unreadable gauges count as idle, so that the trial continues.
+/// Counters at one instant. An unreadable one counts as idle, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
-    /// Scheduled second.
     pub second: u32,
-    /// Actual time since boot.
     pub monotonic: Duration,
-    /// By thread id, in order of creation.
+    /// Threads of the load generator, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<&'static str, PartTime>,
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
-    /// Counters of all devices together, and of each if there are several.
     pub device: Option<DeviceCounters>,
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
@@ -393,8 +383,6 @@ impl Span<'_> {
     }
 }
 
-// ---- others ----
-
 const NAMES: usize = 2;
 
 /// Use by processes other than the server and pgthaw.
@@ -405,7 +393,7 @@ pub struct OthersUse {
     /// Processors used by others on average, and taken by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Top users of processor time, and top readers.
+    /// Programs that used the most processor time, and that read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
     /// Bytes read by others, and in total. 0 if unknown.
@@ -422,7 +410,6 @@ pub struct MachineReading {
 }
 
 impl MachineReading {
-    /// `None` if the kernel lacks the data.
     pub fn read(postmaster_pid: u32, devices: &Devices) -> Option<MachineReading> {
         Some(MachineReading {
             families: read_family_use(&[std::process::id(), postmaster_pid]).ok()?,
@@ -458,7 +445,6 @@ impl MachineReading {
         }
     }
 
-    /// Programs in descending order of increase.
     fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
         let mut sums = std::collections::BTreeMap::<&str, u64>::new();
         for (process, used) in &self.families.others {

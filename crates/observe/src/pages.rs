@@ -7,10 +7,9 @@ use super::Error;
 use super::time::ProbeCost;
 use host::linux::threads::Over;
 
-/// A file to watch. Its units are blocks, or pages if blocks are smaller.
+/// A file to watch. Its units are blocks, or pages if blocks are smaller than pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedFile {
-    /// As in stat.
     pub device: u64,
     pub inode: u64,
     /// Current and maximum number of units.
@@ -25,15 +24,14 @@ pub struct WatchedFile {
 pub struct PagesRoom {
     pub unit_pages: u32,
     pub control: PathBuf,
-    /// Expected total of units.
     pub units: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEventKind {
-    /// First request.
+    /// First request for a unit.
     Requested,
-    /// Repeated request for a unit with a selected hash, or, until the process is `Role::Wanted`, for a fetched unit.
+    /// Repeated request. Only for units selected by hash or, until the process has `Role::Wanted`, for fetched units.
     Again,
     /// First fetch into the page cache.
     Fetched,
@@ -41,15 +39,14 @@ pub enum PageEventKind {
     Grown,
 }
 
-/// Up to 64 adjacent units of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEvent {
     /// Monotonic clock.
     pub time: Duration,
     pub kind: PageEventKind,
-    /// In order of addition, from 0.
+    /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Unit of bit 0 (a multiple of 64), bits of the event's units, and bits of those fetched since the probe opened.
+    /// Number of the unit of bit 0; bits of the event's units, and of those fetched since the probe opened.
     pub first_unit: u64,
     pub units: u64,
     pub fetched: u64,
@@ -65,9 +62,9 @@ pub struct PageEvent {
 pub enum Role {
     /// Reports only requests for units that processes of other roles fetched, as `PageEventKind::Again`, once each.
     Other = 1,
-    /// This process: reports only its fetches.
+    /// pgthaw itself: only its fetches are reported.
     Own,
-    /// Reports only selected repeated requests.
+    /// Process of the recorded job: its repeated requests are reported only for units selected by hash.
     Wanted,
 }
 
@@ -75,7 +72,7 @@ pub trait PageWatch: Send {
     /// Why only fetches are visible; `None` if requests are too.
     fn blind_to_requests(&self) -> Option<&str>;
 
-    /// Returns false if there is no room.
+    /// Returns false if the bitmaps have no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
     /// Extends a file's part of the bitmaps to its maximum. Returns false if too few words are left.
@@ -91,7 +88,7 @@ pub trait PageWatch: Send {
 
     fn drain(&mut self, visit: &mut dyn FnMut(PageEvent));
 
-    /// Reports the next request of these units as the first.
+    /// Makes the next request for each of these units count as the first.
     fn clear(&mut self, file: u32, first_unit: u64, units: u64);
 
     /// Reports all requests for units with a hash below `below`: of no units if 0, of all if 2^32.
@@ -101,7 +98,6 @@ pub trait PageWatch: Send {
 
     fn has_lost_others(&self) -> bool;
 
-    /// Cost of the programs, if the kernel counts it.
     fn cost(&self) -> Option<ProbeCost>;
 }
 

@@ -20,13 +20,13 @@ const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// For a warming server: reads by tenths of a second, residency every second.
+    /// For a warming server: reads counters every tenth of a second, and counts cached pages every second.
     Close,
-    /// Every second, but residency as rarely as its cost requires.
+    /// Reads counters every second, and counts cached pages as rarely as their cost requires.
     Sparing,
 }
 
-/// Maximum share of one processor for counting residency, with `Cadence::Sparing`.
+/// Maximum share of one processor for counting cached pages, with `Cadence::Sparing`.
 const RESIDENCY_SHARE: f64 = 0.005;
 
 pub struct Sources {
@@ -44,7 +44,6 @@ pub struct Sources {
 struct Resident {
     bytes: Bytes,
     relations: Vec<Bytes>,
-    /// Monotonic instant of the next count.
     good_until: Duration,
 }
 
@@ -55,7 +54,6 @@ impl fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Counts residency if due.
     fn read(&mut self, resident: &mut Resident) -> Result<Reading, Error> {
         let device = self.devices.read()?.unwrap_or_default();
         let backends = self.backends.read()?;
@@ -83,7 +81,6 @@ impl Sources {
         Ok(Resident { bytes, relations, good_until: began + good_for })
     }
 
-    /// Total, and by separately counted relation.
     fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
         let mut all = Bytes(0);
         let mut relations = vec![Bytes(0); self.relations];
@@ -103,9 +100,8 @@ impl Sources {
 pub struct Readings {
     /// At the start and each second's end.
     pub seconds: Vec<Reading>,
-    /// Resident bytes by relation.
     pub relations: Vec<Vec<Bytes>>,
-    /// Total reads of the workload's backends by tenths of a second, which show when the server is warm.
+    /// Total bytes read by the workload's backends, every tenth of a second.
     pub workload: Vec<(Duration, Bytes)>,
 }
 
@@ -126,7 +122,6 @@ impl<T: Send + 'static> Sampling<T> {
         Ok(Sampling { thread: thread.map_err(Error::Thread)?, stop })
     }
 
-    /// Waits for the last reading, or stops early.
     pub fn finish(self, is_early: bool) -> T {
         let Sampling { thread, stop } = self;
         let _stop = (!is_early).then_some(stop);
@@ -185,20 +180,16 @@ pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
     stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
 }
 
-// ---- seconds ----
-
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
     pub workload_read_bytes: Bytes,
-    /// Bytes read by server processes for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Second {
-    /// When the closing reading was taken.
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub lateness: Duration,
@@ -225,11 +216,9 @@ impl Counters {
 /// Counters at one instant. They never decrease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Since boot.
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub counters: Counters,
-    /// Current bytes, not a counter.
     pub os_resident_bytes: Bytes,
 }
 
@@ -257,7 +246,7 @@ pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> V
     .collect()
 }
 
-/// Tenths after the last reading are 0.
+/// Bytes in each tenth of a second; 0 after the last reading.
 pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
     let at = |tenth: u32| match find_around(readings, |(at, _)| *at, start + TICK * tenth) {
         Some(((_, from), (_, to), share)) => Bytes(between(from.0, to.0, share)),
@@ -280,8 +269,6 @@ fn between(from: u64, to: u64, share: f64) -> u64 {
     from + (to.saturating_sub(from) as f64 * share).round() as u64
 }
 
-// ---- attribution of reads ----
-//
 // A process's title shows its role (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc its fetched
 // bytes. Unlike pg_stat_activity, neither makes a cold server read its catalogs.
 //
@@ -298,7 +285,7 @@ pub enum BackendRole {
     Other,
 }
 
-/// Includes ended backends.
+/// Bytes fetched by backends, including ended ones.
 #[derive(Debug)]
 pub struct BackendReads {
     postmaster_pid: u32,
@@ -324,7 +311,6 @@ impl BackendReads {
         BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
     }
 
-    /// An ended backend keeps its last count.
     pub fn read(&mut self) -> Result<BackendTotals, Error> {
         for pid in process::read_children(self.postmaster_pid)? {
             let (Ok(read_bytes), Ok(title)) = (process::read_fetched_bytes(pid), process::read_title(pid)) else {
@@ -382,8 +368,6 @@ fn classify(title: &str) -> BackendRole {
         BackendRole::Other
     }
 }
-
-// ---- roles ----
 
 /// pgbench's role, used for nothing else, so it identifies the workload.
 pub const WORKLOAD_ROLE: &str = "pgthaw_workload";

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Each bucket is twice as wide as the one before.
 pub const BUCKETS: usize = 32;
 
-/// Below 2^10 ns = 1.024 µs.
+/// The first bucket is below 2^10 ns = 1.024 µs.
 const FIRST_BUCKET_BITS: u32 = 10;
 
 /// Statistic of waits.
@@ -27,7 +27,7 @@ pub struct Statistic {
 }
 
 impl Statistic {
-    /// Total time without lengths.
+    /// For waits whose single lengths are unknown.
     pub fn of_time(count: u64, total_ns: u64) -> Statistic {
         Statistic { count, total_ns, ..Statistic::default() }
     }
@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Shortens by `before_ns` one wait that had lasted at least `least_ns`: the shortest candidate, so that none
-    /// becomes too short.
+    /// Shortens a wait by `before_ns`, its time before the observation: the shortest of those that lasted at least
+    /// `least_ns`, so that none becomes too short.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
@@ -81,7 +81,6 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// Caps all lengths.
     pub fn bound(&mut self, longest_ns: u64) {
         let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
         if let Some(last) = told.last_mut() {

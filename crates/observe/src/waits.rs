@@ -58,7 +58,6 @@ pub struct ObservedWait {
 }
 
 impl Waits {
-    /// Average number of processes with matching waits.
     pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
         let seen: f64 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| f64::from(one.observed)).sum();
         seen / f64::from(self.looks.max(1))
@@ -101,16 +100,13 @@ pub struct WaitSampler {
 }
 
 impl WaitSampler {
-    /// Samples through this connection until the server is gone.
     pub fn start(connection: PgConnection) -> WaitSampler {
         let (stop, stopped) = oneshot::channel();
         WaitSampler { task: tokio::spawn(look(connection, stopped)), stop }
     }
 
-    /// Returns the first `seconds` seconds since `start`, if they have samples.
     pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
         drop(self.stop);
-        // The task ends without being aborted.
         let looks = self.task.await.unwrap_or_default();
         compute_wait_samples(looks, start, seconds)
     }

@@ -1,5 +1,3 @@
-//! The laboratory's command line.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -43,13 +41,13 @@ enum Command {
 }
 
 impl Cli {
-    /// In order of precedence: command line, environment, `pgthaw.toml`.
+    /// Reads options from the command line, the environment and `pgthaw.toml`, in this order of precedence.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
         keep_private(arguments);
         Ok(read_command_line(arguments, &TOOL.split(' ').collect::<Vec<_>>())?)
     }
 
-    /// Failures are JSON too.
+    /// True if output, including errors, is JSON.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

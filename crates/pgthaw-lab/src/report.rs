@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 pub struct StudyData {
     /// Question, or topic of a study of warmers.
     pub subject: String,
-    /// The answer in a sentence.
+    /// Answer to the study's question in a sentence.
     pub headline: String,
     /// Total duration of its trials, if known.
     pub total_seconds: Option<f64>,
@@ -26,13 +26,13 @@ pub struct StudyData {
     pub exact: ExactNumbers,
     pub points: Vec<PointSummary>,
     pub trials: Vec<TrialOutline>,
-    /// Differences between equal sides, by metric; empty unless points were measured twice.
+    /// Differences between the two identical measurements of each point (`bench --aa`), by metric; otherwise empty.
     pub noise: Vec<Noise>,
     pub measures: &'static [Measure],
-    /// Accounts of the servers' time, by point.
+    /// Where the servers' time went, by point.
     pub timed: Vec<TimedPoint>,
     pub ratios: Vec<WarmerRatio>,
-    /// Effects of warmers on the traffic, if only the warmer varies.
+    /// Effects of warmers on the load, if only the warmer varies.
     pub traffic: Traffic,
     /// Doubts about a study of warmers that were known before its trials.
     pub remarks: Vec<String>,
@@ -66,7 +66,7 @@ pub struct StudyInPage {
 pub struct PageData<'a> {
     /// Version of the format: 1.
     format: u32,
-    /// `studies`.
+    /// Always `studies`.
     kind: &'static str,
     metrics: Vec<MetricFacts>,
     studies: &'a [StudyInPage],
@@ -119,12 +119,11 @@ pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
     render_page(ALONE, studies.first().map_or("", |one| &one.study.subject), studies)
 }
 
-/// The page of `serve`, which requests its data.
+/// Page of `serve`, which requests its data from the server.
 pub fn render_served_page() -> Result<String, Error> {
     render_page("served", "studies", &[])
 }
 
-/// The page for an unknown address.
 pub fn render_missing_page() -> Result<String, Error> {
     render_page("missing", "nothing is here", &[])
 }
@@ -132,10 +131,10 @@ pub fn render_missing_page() -> Result<String, Error> {
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 
-/// Base64; the security policy allows only this script.
+/// SHA-256 of the script in Base64; the page's security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// Kind of page that embeds its data. Others request data from their server.
+/// Kind of page that embeds its data. Pages of other kinds request data from their server.
 const ALONE: &str = "studies";
 
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {

@@ -91,11 +91,11 @@ struct StudyListed {
     varied: Vec<String>,
     /// Stored trials.
     trials: u64,
-    /// The answer in a sentence.
+    /// Answer to the study's question in a sentence.
     headline: String,
 }
 
-/// The account of the servers' time.
+/// Where the servers' time went.
 #[derive(Serialize, JsonSchema)]
 struct StudyTime {
     /// Id of the study.
@@ -105,7 +105,7 @@ struct StudyTime {
     points: Vec<TimedPoint>,
 }
 
-/// Differences between equal sides of a study.
+/// Differences between the two measurements of each point of a study.
 #[derive(Serialize, JsonSchema)]
 struct StudyNoise {
     /// Id of the study.

@@ -20,7 +20,7 @@ const LABORATORY: [(&str, &str); 5] = [
     ("judge", "Judge whether a throughput curve is steady and warm"),
 ];
 
-/// Without clap's list of subcommands: commands.txt lists all of them on one screen.
+/// Without clap's list of subcommands, because the text of commands.txt lists all commands on one screen.
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub fn find_command(arguments: &[OsString]) -> Option<String> {
     Some(words[command].clone())
 }
 
-/// Replaces this process by pgthaw-lab for its commands and their help.
+/// If the arguments name a command of pgthaw-lab, or its help, replaces this process by pgthaw-lab.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {
@@ -94,7 +94,6 @@ impl Cli {
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }
 
-    /// Whether results and failures are JSON.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

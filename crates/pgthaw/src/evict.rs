@@ -108,12 +108,13 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// Without a target, evict fails: a default of all databases would be harmful.
+    /// Whether the arguments say what to evict. Without this, evict fails: evicting everything by default would be
+    /// harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
-    /// With `-d`, drops the shared catalogs from the map, which other commands keep.
+    /// Keeps only relations to evict. With `-d`, this excludes the shared catalogs, which other commands include.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
@@ -124,9 +125,6 @@ impl EvictArguments {
     }
 }
 
-// ---- receipt ----
-
-/// `is_verbose` adds a row per fork, at most `width` cells wide.
 pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if is_verbose && !receipt.relations.is_empty() {
@@ -173,12 +171,12 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
         let names = render_names(stays.iter().map(|stay| &stay.name));
         let detail = stays.iter().find_map(|stay| stay.detail.as_deref());
         let detail = detail.map(|detail| format!(": {}", printable(detail))).unwrap_or_default();
-        format!("stayed: {bytes} of {names}: {}{detail}", reason_words(reason))
+        format!("stayed in the page cache: {bytes} of {names}: {}{detail}", reason_words(reason))
     };
     reasons.into_iter().map(line).collect()
 }
 
-/// Reports buffers that remain: pinned, or read again, such as catalogs for a new connection.
+/// Remaining buffers were pinned or read again, such as those of catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));
@@ -197,10 +195,10 @@ pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String
 
 fn reason_words(reason: StayReason) -> &'static str {
     match reason {
-        StayReason::Dirty => "dirty again",
-        StayReason::Writeback => "being written",
+        StayReason::Dirty => "modified again after the flush",
+        StayReason::Writeback => "still being written to disk",
         StayReason::ServerRuns => "the running server was using it or read it again",
         StayReason::InUse => "another process has mapped or locked the pages",
-        StayReason::Refused => "refused",
+        StayReason::Refused => "the eviction failed",
     }
 }

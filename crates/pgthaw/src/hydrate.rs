@@ -62,7 +62,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
-    // A new volume rarely has a profile; the default is a typical cloud volume.
+    // A new volume rarely has a stored device profile; the default is that of a typical cloud volume.
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
@@ -117,8 +117,6 @@ impl HydrateArguments {
     }
 }
 
-// ---- receipt ----
-
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let mut lines = match &receipt.finished_before {
         Some(FinishedRun { at, device }) => vec![format!(
@@ -130,7 +128,7 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
     if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
         lines.push(format!(
-            "the server was active for {:.1} s of the run: pgthaw issued fewer reads meanwhile (--pace full does not yield)",
+            "the server was active for {:.1} s of the run: pgthaw issued fewer reads meanwhile (--pace full prevents this)",
             waiting_seconds + flowing_seconds
         ));
     }
@@ -157,7 +155,7 @@ fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
             lines.push("every block of the files that pgthaw could list has been read".to_owned())
         }
         Bytes(0) => lines.push("every block has been read".to_owned()),
-        left => lines.push(format!("{left} are left: the next run continues from here")),
+        left => lines.push(format!("{left} are not yet read: the next run continues from here")),
     }
     lines
 }

@@ -19,9 +19,7 @@ pub struct Looking<'a> {
     /// Session for sampling; `who` is the session for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
-    /// Backend pids of pgthaw's own sessions.
     pub own_pids: Vec<u32>,
-    /// May change when the server restarts.
     pub version_num: u32,
     pub postmaster_pid: Option<u32>,
 }
@@ -47,7 +45,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnectio
     Ok(connection)
 }
 
-/// Retries `open` until it succeeds. Before each attempt, calls `tell` with the last failure, `None` at first.
+/// Retries `open` until it succeeds. Passes the last error to `tell` before each attempt (`None` before the first).
 pub async fn open_again<T, F: Future<Output = Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),

@@ -1,5 +1,3 @@
-// Horizontal bars with whiskers, for times and ratios.
-
 import type { CustomSeriesOption, CustomSeriesRenderItemReturn, EChartsOption } from "echarts";
 import type { Stage } from "../appearance";
 import { type Option, table } from "../element";
@@ -36,7 +34,7 @@ interface Bars {
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
-/** Longer names get a separate line, so as not to narrow the others. */
+/** Longer names (in characters) get a line of their own, so as not to narrow the bars. */
 const LONG_NAME = 28;
 const isLong = ({ name }: Bar): boolean => name.length > LONG_NAME;
 
@@ -92,7 +90,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;
 
-/** Page position of a value; unknown values are at the given end. */
+/** Horizontal position of a value. An unknown value is at the axis's `end`. */
 type Place = (value: number | null, end: "left" | "right") => number;
 
 const stroke = (x1: number, y1: number, x2: number, y2: number, style: object): Shape => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
@@ -120,7 +118,7 @@ export interface Time {
   name: string;
   time: Spread;
   before?: number;
-  /** Time relative to the bound. */
+  /** Time ÷ the disk's lower bound. */
   times: Spread | null;
   /** Lower limit of a time that was not reached. */
   limit: number;
@@ -164,7 +162,7 @@ export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "titl
   };
 }
 
-/** `to`: label of the equality line. */
+/** `to` labels the line at ratio 1. */
 type Quantity = { id: string; to: string; find: (name: string) => Ratio | null };
 
 interface Ratios {

@@ -34,9 +34,8 @@ export interface ChartPlan<S extends Stage = Stage> {
   controls?: Control[];
   height: (view: View<S>) => number;
   option: (view: View<S>) => EChartsOption;
-  /** Only if the page does not explain the colours elsewhere. */
+  /** Legend, only if the page does not explain the colours elsewhere. */
   legend?: (view: View<S>) => HTMLElement | null;
-  /** Table that is created when first opened. */
   numbers: (view: View<S>) => HTMLElement;
 }
 
@@ -44,7 +43,7 @@ export const charts = new Map<string, echarts.EChartsType>();
 
 const NARROW = 560;
 
-/** Delays charts off screen in favour of visible ones. */
+/** Delay before charts off screen are redrawn, so that visible charts come first. */
 const OFF_SCREEN_MS = 250;
 
 export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLElement {
@@ -120,7 +119,6 @@ export const fontFamily = (): string => getComputedStyle(document.body).fontFami
 const optionOf = <S extends Stage>(plan: ChartPlan<S>, view: View<S>): EChartsOption =>
   ({ animation: false, textStyle: { fontFamily: fontFamily(), color: view.theme.soft }, ...plan.option(view) });
 
-/** Draws a chart for export, without a page. */
 export function drawSvg<S extends Stage>(plan: ChartPlan<S>, view: View<S>): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: view.width, height: plan.height(view) });
   chart.setOption(optionOf(plan, view));
@@ -138,7 +136,7 @@ export const valuesOn = (theme: Theme, formatter: (value: number) => string) => 
 
 export const categoryOf = (theme: Theme, data: string[]) => ({ ...axisOf(theme), type: "category" as const, data, axisTick: { show: false } });
 
-/** Lines of bounds are stronger than those of levels. */
+/** Line across a chart; a bound's line is stronger than a level's. */
 export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | { yAxis: number }, label: string, more: object) => ({
   ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? [4, 3] : [2, 3], width: 1 },
   label: { formatter: label, color: isBound ? theme.ink : theme.soft, fontSize: 11, ...more },
@@ -162,7 +160,7 @@ export function pointerList(heads: string[], rows: PointerRow[], after: string[]
   return element("div", { class: "pointer" }, ...told(heads), lines.length > 0 && element("table", {}, ...lines), ...told(after));
 }
 
-/** Small multiples share an axis, which ends at a round number. */
+/** Rounds up to a round number, as the common end of the axes of small multiples. */
 export function niceAbove(value: number): number {
   const size = 10 ** Math.floor(Math.log10(value));
   return ([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) ?? 10) * size;

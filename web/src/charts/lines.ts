@@ -1,5 +1,3 @@
-// Points over one axis, and latency against throughput.
-
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
 import { element, keys, type Option, swatch, table } from "../element";
 import { sizeSteps } from "../format";

@@ -1,5 +1,3 @@
-// Several curves of a study over time.
-
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type CurveStage, type PointsStage, WarmersStage } from "../curve_stage";
 import { aheadOf, type Curve, fittedCurve, overTransactions, rateCurve, servedCurve, shareCurve, stateCurve, tickInstants, transactionStep, type Values, valueAt } from "../curves";

@@ -1,5 +1,3 @@
-// Residency of relations: by piece before and after a warmer, and as a whole over a trial.
-
 import type { EChartsOption } from "echarts";
 import type { WarmersStage } from "../curve_stage";
 import { type Instant, mean, relationsOf, stripOf, type Tier } from "../curves";
@@ -58,7 +56,7 @@ function heatOption({ theme, isNarrow, width }: View, { rows, rowHeight, names, 
   };
 }
 
-/** Minimum share of all bytes for a chart of its own. */
+/** A relation with less than this share of all bytes gets no chart of its own. */
 const LEAST_SHARE = 0.01;
 const MOST_PICTURES = 6;
 
@@ -108,7 +106,6 @@ interface Course extends RelationResidency {
   course: NonNullable<RelationResidency["course"]>;
 }
 
-/** Relations sampled during the trial. */
 export const coursesOf = ({ trial }: TrialData): Course[] => (trial.warming?.residency ?? []).filter((one): one is Course => Boolean(one.course));
 
 const stepOf = (courses: Course[]): number => courses[0]?.course.step_seconds ?? 1;

@@ -1,5 +1,3 @@
-// Throughput, response time and the client backends' time over the points of a study, stacked.
-
 import type { EChartsOption, SeriesOption } from "echarts";
 import { keys, swatch, table } from "../element";
 import { compact, count, latency, percent } from "../format";

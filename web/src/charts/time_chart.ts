@@ -1,5 +1,3 @@
-// Curves over time in one or several panels with a common time axis.
-
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
 import type { Stage } from "../appearance";
 import type { Curve, Point } from "../curves";
@@ -43,7 +41,6 @@ export interface TimeChart {
 
 type Head<S extends Stage> = Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit"> & Partial<Pick<ChartPlan<S>, "controls" | "legend" | "height">>;
 
-/** Derives chart and numbers from the same curves. */
 export const timePlan = <S extends Stage>(head: Head<S>, chart: (view: View<S>) => TimeChart): ChartPlan<S> => ({
   height: (view) => (placesOf(chart(view), view.width).at(-1)?.bottom ?? 0) + 34,
   ...head,
@@ -77,7 +74,7 @@ function placesOf({ panels }: TimeChart, width: number): Place[] {
   });
 }
 
-/** Lines without repeated names, which a compared trial has. */
+/** Lines with different names: two compared trials have the same ones. */
 const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
 
 /** Replaces characters that ECharts interprets. */
@@ -146,7 +143,7 @@ export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, val
 /** Longer lines merge neighbouring points, keeping minimum and maximum, so no stall is lost. */
 const MANY_POINTS = 4000;
 
-/** Symbols on a line with many points. */
+/** Number of symbols on a line with many points. */
 const SYMBOLS = 6;
 
 /** Symbols of overlapping lines are offset. */

@@ -1,5 +1,3 @@
-// A trial's panels over time, with checkpoints and stalls.
-
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
 import { middles, type Values } from "../curves";
@@ -51,7 +49,7 @@ export const trialChart: ChartPlan<TrialStage> = timePlan({
   };
 });
 
-/** Dashes mark the other trial. */
+/** Dashes distinguish the second of two compared trials. */
 const trialStyle = (place: number, { isDark }: Theme): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [], width: 1.6 });
 
 function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme): Line[] {
@@ -206,7 +204,6 @@ interface Phase {
   told: string;
 }
 
-/** Clips checkpoints to the trial. */
 function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted }: SweepTrial): Phase[] {
   const ended = checkpoints.flatMap(({ ended_after_seconds: end, total_seconds: total, write_seconds: writing, reason, buffers }): Phase[] => {
     const told = `checkpoint${reason === "" ? "" : ` (${reason})`}, ${count(buffers)} buffers`;
@@ -251,7 +248,6 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
 const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
   [...stallsOf(series), ...phasesOf(trial)].filter(({ from, until }) => at >= from && at <= until).map(({ told }) => told);
 
-/** `null` without data per second. */
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
   if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: in no second was throughput significantly below half of the usual rate.");

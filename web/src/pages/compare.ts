@@ -1,5 +1,3 @@
-// Compares two sides of one or two studies, as computed by the server.
-
 import { linkTo, readAddress, remember } from "../address";
 import { type Appearance, Stage } from "../appearance";
 import { ratiosPlan } from "../charts/bars";

@@ -1,5 +1,3 @@
-// The running trial, second by second.
-
 import { linkTo } from "../address";
 import { type Appearance, Stage } from "../appearance";
 import { figure } from "../charts/figure";
@@ -14,7 +12,7 @@ import type { Source } from "../source";
 class LiveStage extends Stage {
   readonly #told = element("p", { class: "study" });
   readonly #bar = element("progress", { "aria-label": "Progress of the trial" });
-  /** Announced only when a trial begins. */
+  /** Text for screen readers, which announce it only when a trial begins. */
   readonly #announced = element("p", { class: "unseen", role: "status" });
   readonly box: HTMLElement;
 
@@ -42,7 +40,6 @@ class LiveStage extends Stage {
   }
 }
 
-/** Polls every second while on the page. */
 export async function livePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const content = element("div", {});
   const stages = new Map<string, LiveStage>();

@@ -1,5 +1,3 @@
-// A study: question, doubts, comparison of ways to warm, and its points.
-
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
 import { lines, tradeOff } from "../charts/lines";
@@ -52,7 +50,6 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   ];
 }
 
-/** Reports of large studies omit the seconds. */
 async function hasSeconds(source: Source, { sweep, trials }: StudyData): Promise<boolean> {
   const first = trials.find(({ failure }) => failure === null);
   return source.isServed || (first !== undefined && (await source.trial(sweep.id, first.number, first.repeat)) !== null);

@@ -1,5 +1,3 @@
-// One trial: curves on one time axis, and all stored data.
-
 import { linkTo } from "../address";
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
@@ -114,7 +112,7 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
       ["samples with a flush in progress", `${count(found.seen)} of ${count(found.looks)}`],
       ["mean number of other transactions at that time", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
-    // For trials that end when the wanted pages are resident.
+    // For trials that end when all pages of the snapshot are resident.
     ["Restored data", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
       ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident at the end", bytes(resident)],
       ["best merging of reads", bound === null ? "unknown: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
@@ -136,7 +134,6 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
-/** The warmer, or the job beside a load, with its last output. */
 function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
   if (!outcome || outcome.command === "") return null;
   const { command, ended_after_seconds: ended, issued_bytes: issued, output } = outcome;
@@ -145,7 +142,6 @@ function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement |
     output.trim() !== "" && folded("Last output", () => element("pre", {}, output.trim())));
 }
 
-/** Hosts that generated load; `null` without other hosts. */
 function hosts({ generators }: SweepTrial): HTMLElement | null {
   if (!generators) return null;
   const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;

@@ -1,5 +1,3 @@
-// Facts for repeating a study, and downloads created by the page.
-
 import { card, element, type Facts, fold } from "../element";
 import { boundOf } from "../curve_stage";
 import { after, bandwidth, bytes, clock, count, seconds, time } from "../format";
@@ -13,7 +11,6 @@ export function facts(study: StudyData): HTMLElement {
     element("details", { class: "numbers" }, element("summary", {}, "The study as parsed"), element("pre", {}, JSON.stringify(study.sweep.study, null, 2))));
 }
 
-/** By card title. */
 export function factsOf({ sweep, exact, total_seconds: total, points }: StudyData): Record<string, Facts> {
   const { machine, server, warmup } = sweep;
   const { device } = machine;
@@ -34,7 +31,6 @@ export function factsOf({ sweep, exact, total_seconds: total, points }: StudyDat
       ...known(["duration of the trials", total === null ? "" : clock(total)]),
       ...sweep.databases.map(makingOf),
       ["seed of the order", exact.seed], ["SHA-256 of the study", sweep.digest], ["pgthaw", sweep.pgthaw_version],
-      // Facts of studies of warmers.
       ...(warmup ? [
         ["database", bytes(warmup.database_bytes)], ["in the warm snapshot", bytes(warmup.wanted_bytes)], ["disk", disk(warmup.disk)],
         ["bound", bound === null ? "unknown" : `${seconds(bound)} = bytes ÷ bandwidth`], ["forecast without a warmer", forecast(warmup.forecast)],

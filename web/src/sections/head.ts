@@ -1,5 +1,3 @@
-// Question, answer and key figures.
-
 import { element, figures, heading, paragraph } from "../element";
 import { bytes, count, ratio, seconds, instant, spread, time, unbroken } from "../format";
 import { isWarmUp } from "../curve_stage";
@@ -29,7 +27,6 @@ const axisText = ({ name, values }: Axis): string => (values.length <= 6 ? `${na
 
 const joined = (separator: string, ...parts: string[]): string => parts.filter((part) => part !== "").join(separator);
 
-/** Figures of the fastest and slowest point. */
 function servedFigures({ points }: StudyData): HTMLElement | null {
   const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
   const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));
@@ -57,7 +54,6 @@ function jobFigures({ points }: StudyData): HTMLElement | null {
   }));
 }
 
-/** Figures of pgthaw or else the fastest warmer. */
 function warmersFigures(study: StudyData): HTMLElement | null {
   const names = strategiesOf(study);
   const reached = (point: PointSummary) => spreadOf(point, isWarmUp(study) ? "warm_after_seconds" : "resident_after_seconds");

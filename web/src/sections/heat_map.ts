@@ -1,5 +1,3 @@
-// Choices of figure and axes for all charts, and the heat map, whose cells link to trials.
-
 import { pointerList, type PointerRow } from "../charts/figure";
 import { element, type Option, paragraph, select } from "../element";
 import { besideOf, endsOf, intervalText, metricsOf, rangeText, renderMedian } from "../metrics";
@@ -53,7 +51,6 @@ export function heatMap(state: StudyState): HTMLElement {
 
 type Shade = ReturnType<typeof shadeOf>;
 
-/** Colour scale, with a position from 0 to 1. */
 function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);

@@ -70,7 +70,7 @@ export function background({ study: { points } }: StudyState): HTMLElement {
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
-/** Differences of equal points. `null` if none was measured twice. */
+/** Table of the differences between identical measurements (`bench --aa`). `null` if no point was measured twice. */
 export function noise({ noise: all }: StudyData): HTMLElement | null {
   if (all.length === 0) return null;
   const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);

@@ -1,5 +1,3 @@
-// Time of the server by point, and of one trial by name.
-
 import { usersOf } from "../charts/time_by_users";
 import { card, type Child, code, element, type Facts, folded, ofPoints, paragraph, section, table } from "../element";
 import { count, latency, percent, seconds } from "../format";

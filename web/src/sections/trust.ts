@@ -1,11 +1,8 @@
-// Doubts about the measurement, shown before its results.
-
 import { element } from "../element";
 import { count } from "../format";
 import { isRefused } from "../pivot";
 import type { MeasurementVerdict, StudyData } from "../../generated/record";
 
-/** Number of doubts shown unfolded. */
 const SHOWN = 3;
 
 const NAMED = 4;
@@ -62,7 +59,7 @@ interface Placed extends MeasurementVerdict {
   trials: number;
 }
 
-/** Merges equal kinds with different numbers, and lists their points. */
+/** Merges doubts of the same kind that differ only in numbers, and lists their points. */
 function verdictsOf({ points }: StudyData): Placed[] {
   const byKind = new Map<string, Placed>();
   const add = (key: string, verdict: MeasurementVerdict, point: string, trials: number): void => {

@@ -1,5 +1,3 @@
-// The warm-up of a cold server by warmer: curves, times, ratios and residency.
-
 import type { Appearance } from "../appearance";
 import { type ChartPlan, figure } from "../charts/figure";
 import { device, interference, latencies, resident, served, throughput } from "../charts/over_time";
@@ -35,7 +33,6 @@ function warmAfter(state: WarmersStage, name: string): string {
   return spread(point === undefined ? null : spreadOf(point, "warm_after_seconds"), instant, `${state.longest} s`).median;
 }
 
-/** The first chart, for lists of studies. */
 export async function firstChart(source: Source, appearance: Appearance, study: StudyData): Promise<HTMLElement[]> {
   const alone = { id: `first-${study.sweep.id}`, controls: [], explanation: "" };
   if (isWarmUp(study)) {
@@ -57,7 +54,7 @@ function residency(state: WarmersStage): HTMLElement {
 
 function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
-  // Limit for events that did not occur.
+  // Shown as `> limit` if the event did not occur.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
@@ -79,7 +76,6 @@ function achieved(state: WarmersStage): HTMLElement {
   return table("Results of each warmer", ["warmer", ...measures.map(([title]) => title)], rows, { id: "achieved" });
 }
 
-/** The verdict and fit of every trial. */
 function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const trials = [...all].sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name) || a.repeat - b.repeat);
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
@@ -96,7 +92,6 @@ function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from,
   return [`${name}${since}${cold}`, warmth === null ? reason : `${reason}; ${warmth.evidence}`, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
 }
 
-/** Parameters with their intervals. */
 function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
   const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
   const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "unknown" : range(render(low), render(high)));
@@ -104,7 +99,7 @@ function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_shar
   return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
 }
 
-/** Floors and transactions served, below the interference chart. */
+/** Promised minimum throughput and transactions served, below the chart `interference`. */
 function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;

@@ -1,5 +1,3 @@
-// Compares warmers by time until resident, warm or done.
-
 import { ratiosPlan, type Time, timesPlan } from "../charts/bars";
 import { type ChartPlan, figure } from "../charts/figure";
 import { isWarmUp } from "../curve_stage";
@@ -9,7 +7,7 @@ import { strategyStyle } from "../palette";
 import type { StudyState } from "../pivot";
 import type { PointSummary, StudyData, WarmerRatio } from "../../generated/record";
 
-/** Whether trials end when the wanted pages are resident. */
+/** Whether trials end when all pages of the snapshot are resident. */
 export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => ["resident_after_seconds", "load_bytes_per_second"].some((key) => spreadOf(point, key) !== null));
 
 /** Whether trials end after few transactions from a cold start, without a curve. */
@@ -69,7 +67,6 @@ const jobTimes: ChartPlan<StudyState> = timesPlan({
   times: timesBy(study, isDark, "whole_seconds", (point) => ({ name: point.values.join(", ") || point.label, before: beforeLoad(point) })).map(({ time }) => time), bound: null,
 }));
 
-/** `null` without comparisons. */
 export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const rowOf = ({ cell, dividend }: WarmerRatio): string => [dividend, cell].filter((part) => part !== "").join(", ");
   // Different figures get separate choices.

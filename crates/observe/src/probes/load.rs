@@ -16,10 +16,9 @@ use host::linux;
 use host::linux::capability::{BPF_REMEDY, counts_program_time};
 use host::linux::process::has_kernel_pids;
 
-/// Remedy for a faulty object file.
 pub const REBUILD: &str = "rebuild pgthaw: its BPF object file does not match it";
 
-/// The kernel's BTF, and a loader with its own copy.
+/// The kernel's type information (BTF), and a loader with a copy of it.
 pub struct Loading {
     pub types: Btf,
     pub loader: EbpfLoader<'static>,
@@ -63,7 +62,6 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
 #[derive(Debug)]
 pub struct CostCount {
     _counting: Option<OwnedFd>,
-    /// Why the kernel does not count.
     pub refusal: Option<String>,
 }
 
@@ -81,7 +79,6 @@ impl CostCount {
         CostCount { _counting: counting, refusal }
     }
 
-    /// `None` if not counted.
     pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
         self.refusal.is_none().then(|| read_cost(ebpf))
     }
@@ -124,6 +121,6 @@ fn tell(error: &dyn std::error::Error) -> String {
         }
         source = error.source();
     }
-    // The verifier's log may be pages long.
+    // Keeps the first line: the verifier's log may be pages long.
     told.lines().next().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Derives the kind and the sentence of a stall from the steps before and during the stall. Pure.
+//! Determines a stall's cause and describes it, from the steps before and during the stall. No I/O.
 //!
 //! Part of `--json`: never rename fields.
 
@@ -35,7 +35,7 @@ pub enum StallKind {
     Device,
     /// Short memory.
     Memory,
-    /// All clients were silent.
+    /// No client sent commands.
     ClientPause,
     /// Slow clients or network.
     ClientDelay,
@@ -69,9 +69,7 @@ impl fmt::Display for Stall {
     }
 }
 
-// ---- causes ----
-
-/// Waits in which something else blocks a backend.
+/// Classes of wait events in which something else blocks a backend.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
 /// Minimum increase of waiting backends, as a share of all.
@@ -80,7 +78,7 @@ const VICTIMS: f64 = 0.2;
 /// If this share of the working backends waits, no increase is needed: on a slow device, nearly all always wait.
 const NEARLY_ALL: f64 = 0.8;
 
-/// Minimum share of the stall filled by file calls.
+/// Minimum share of the stall's time in file calls, if these are its cause.
 const FILLS: f64 = 0.4;
 
 /// As shares of all processors: minimum increase of other processes' use, and minimum use by all.
@@ -104,10 +102,10 @@ const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// A file's writes delay those of files with at most 1 / `MUCH_MORE` of its bytes.
+/// Writes of this many times a file's bytes delay the file's sync.
 const MUCH_MORE: u64 = 4;
 
-/// Minimum number and share of lock queries that show the same holder.
+/// Minimum number and share of lock queries that show the same lock holder.
 const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
@@ -273,7 +271,7 @@ impl<'a> Seen<'a> {
         looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
     }
 
-    /// A process holds a lock while it sleeps or waits for its client.
+    /// Cause: a process holds a lock while it sleeps or waits for its client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
         let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
@@ -401,7 +399,7 @@ impl<'a> Seen<'a> {
         for (seen, until) in calls.into_values() {
             let overlap_ns = until.min(end_ns).saturating_sub(seen.call.begin_ns.max(begin_ns));
             let longest_ns = until.saturating_sub(seen.call.begin_ns);
-            // Any backend flushes the log for all.
+            // Calls for WAL form one group, because any backend flushes WAL for all.
             let group = (seen.call.file.kind != FileKind::Wal).then_some(seen.call.pid);
             let new = Candidate { overlap_ns: 0, calls: 0, longest: seen, longest_ns };
             let known = groups.entry(group).or_insert(new);
@@ -510,7 +508,6 @@ fn tell_holder(LockProcess { session: holder, .. }: &LockProcess) -> String {
     format!("{backend} {}{}{}", holder.pid, state.unwrap_or_default(), query.unwrap_or_default())
 }
 
-/// `a`, `a and b`, `a, b and c`.
 fn join_words(words: &[&str]) -> Option<String> {
     let (last, first) = words.split_last()?;
     Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })

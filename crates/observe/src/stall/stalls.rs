@@ -1,4 +1,4 @@
-//! Finds stalls step by step. Pure.
+//! Detects stalls, step by step. No I/O.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use model::{StallFinder, StallSpan};
 
 const STEPS_OF_SECOND: usize = 4;
 
-/// Steps that a stall is compared with.
+/// Number of steps before a stall with which it is compared.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
-/// Covers the longest stall and the time before it.
+/// Enough for the longest stall and the time before it.
 const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
 /// If fewer than this share of the backends remains, the load has ended, which is no stall.
@@ -38,7 +38,7 @@ impl Default for Stalls {
 
 impl Stalls {
     pub fn add(&mut self, step: Step) {
-        // There is no load yet.
+        // There was no load yet.
         if self.steps.is_empty() && step.commands == 0 {
             return;
         }

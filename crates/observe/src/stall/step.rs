@@ -1,4 +1,4 @@
-//! State of a server in a fraction of a second. Pure.
+//! State of a server in one step, a fraction of a second. No I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use postgres::LockProcess;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Monotonic, and Unix time in milliseconds.
+    /// End of the step: monotonic, and Unix time in milliseconds.
     pub end_ns: u64,
     pub wall_ms: i64,
     pub length_ns: u64,
@@ -16,10 +16,9 @@ pub struct Step {
     /// Pids of client backends that received commands.
     pub asked: Vec<u32>,
     pub backends: Backends,
-    /// Processors used by all server processes, on average.
     pub server_processors: f64,
     pub checkpoint: Option<CheckpointPhase>,
-    /// Calls in progress, and slow calls that ended.
+    /// File calls in progress, and slow ones that ended.
     pub calls: Vec<SeenCall>,
     pub written: WrittenTo,
     /// Holders of awaited locks, if queried in this step.
@@ -29,7 +28,6 @@ pub struct Step {
     pub machine: OsSample,
 }
 
-/// Averages by activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backends {
     pub count: f64,
@@ -50,13 +48,12 @@ pub struct SeenCall {
     pub call: FileCall,
     /// `checkpointer`, `client backend`.
     pub who: String,
-    /// Name of the file's relation, if known.
     pub relation: Option<String>,
 }
 
-/// Devices of the server's files, and of the log if it has its own.
+/// Names of the devices of data and WAL, if WAL has its own.
 pub const DATA_DEVICE: &str = "the data directory";
-pub const LOG_DEVICE: &str = "the log";
+pub const LOG_DEVICE: &str = "the WAL";
 
 #[derive(Debug, Default)]
 pub struct Stepper {
@@ -131,9 +128,7 @@ impl CheckpointPhase {
     }
 }
 
-// ---- averages over several steps ----
-
-/// Means weighted by step length, in backends or processors.
+/// Means over steps, weighted by their length, in backends or processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     pub seconds: f64,
@@ -145,10 +140,9 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
-    /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
-    /// Share of the time with a waiting task; 1 if unknown.
+    /// Share of the time in which a task waited for a processor; 1 if unknown.
     pub processor_wait: f64,
 }
 

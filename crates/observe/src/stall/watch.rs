@@ -16,7 +16,7 @@ use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
 use postgres::{LockProcess, read_relation_of_file};
 
-/// Minimum length of a call whose relation is looked up.
+/// Minimum length of a file call whose relation is looked up.
 const TELLING_CALL_NS: u64 = 200_000_000;
 
 #[derive(Debug)]
@@ -87,7 +87,6 @@ impl StallWatch {
         self.stalls.finish()
     }
 
-    /// Name of the file's relation, if visible in the connected database.
     pub async fn name_relation(&mut self, file: &FileName, connection: &mut PgConnection) -> Option<String> {
         let key = file.relation?;
         if let Some(known) = self.relations.get(&key) {

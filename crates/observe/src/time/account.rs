@@ -1,4 +1,4 @@
-//! Sums of process readings by second and by name. Pure: no clock, no process access.
+//! Sums process times by second and by name. Pure: no clock, no process access.
 //!
 //! Part of `--json`: never rename fields.
 
@@ -15,7 +15,7 @@ use super::names::WaitNames;
 use super::source::{OpenWait, ProcessTimes, Reading, WaitEvent};
 use crate::statistic::Statistic;
 
-/// `--by`.
+/// Groups of processes (`--by`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, crate::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -59,7 +59,7 @@ pub const SHORT_LIVED: &str = "short-lived";
 /// primary.
 const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
-/// `where::part::detail`: the place, the class of time, the event.
+/// `where::part::detail`: group of processes, class of time, event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatisticName {
     pub place: String,
@@ -124,7 +124,7 @@ impl NamedStatistic {
         named
     }
 
-    /// Idle time, sorted behind all others.
+    /// Whether this is idle time, which is sorted behind all others.
     pub fn is_aside(&self) -> bool {
         is_idle(&self.part, &self.detail)
     }
@@ -199,14 +199,14 @@ pub(super) fn add_known<T: Add<Output = T> + Copy>(sum: Option<T>, more: Option<
     sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 
-/// Sleep of the processes that have no wait event.
+/// Name of the sleep of processes that never have a wait event.
 const MAIN_LOOP: &str = "main loop";
 
 pub fn is_idle(part: &str, detail: &str) -> bool {
     part == "Activity" || (part, detail) == ("sleep", MAIN_LOOP)
 }
 
-/// A span between two readings, usually a second.
+/// Interval between two readings, usually a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeSecond {
     /// End, since the start of the observation.
@@ -257,7 +257,7 @@ pub struct FailedLooks {
     pub why: String,
 }
 
-/// Unfinished waits of one name.
+/// Unfinished waits with the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
     pub count: u32,
@@ -301,7 +301,7 @@ pub struct TimeSpan {
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
-    /// Queries in which the wait and command in progress at `last` began.
+    /// Queries in which the unfinished wait and command of `last` began.
     begun_in: [Option<String>; 2],
 }
 
@@ -311,7 +311,6 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// `query` may be older than the wait and command in progress.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }
@@ -330,7 +329,6 @@ impl Told {
         open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
     }
 
-    /// Age of the command within the observation.
     fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
@@ -338,8 +336,8 @@ impl Told {
     }
 }
 
-/// Increase since `earlier`. Omits the time of waits before the first reading. No length exceeds `longest_ns` or the
-/// process's increase since `first`.
+/// Increase since `earlier`, without the time of waits before `first`, the first reading. Lengths are limited to
+/// `longest_ns` and to the increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -348,7 +346,7 @@ fn add_within(
     longest_ns: u64,
 ) -> Statistic {
     let mut added = now.since(earlier);
-    // The first wait to end is the one in progress at the beginning. All time until its end is its own.
+    // The first wait to end was in progress at the first reading, and all time until its end belongs to it.
     if let Some(before_ns) = open_ns.filter(|_| earlier.count == first.count && added.count > 0) {
         added.shorten_one(before_ns + earlier.total_ns.saturating_sub(first.total_ns), before_ns);
     }
@@ -379,7 +377,6 @@ pub struct Accounting {
     pub clients: TimeShares,
     pub lived: Lived,
     counts_commands: bool,
-    /// Whether the next source reads another server.
     is_another_server: bool,
 }
 
@@ -464,7 +461,7 @@ impl Accounting {
             Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
             _ => self.seconds.push(second),
         }
-        // Counts are cumulative per source.
+        // The source's counts are totals, not increases.
         let lost = [
             (&mut self.imperfect.lost_processes, reading.lost),
             (&mut self.imperfect.lost_calls, reading.lost_calls),
@@ -479,10 +476,10 @@ impl Accounting {
         // An ended process was charged until its end and is reported once.
         let until = process.ended_ns.unwrap_or(at_ns);
         let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
-        // If counting stopped in this span, commands received before still count.
+        // If the source stopped counting commands in this interval, those received before still count.
         let commands =
             Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
-        // In such a span, more commands may end than were counted as received.
+        // After counting stopped, more commands may end than were counted as received.
         let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
         let switches = process.switches - earlier.switches;
         let mut shares = TimeShares {
@@ -499,7 +496,7 @@ impl Accounting {
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
-        // Later waits and commands in this span are charged to the same query as the first.
+        // Later waits and commands of this interval are charged to the same query.
         let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
         let wait_place = |event: &WaitEvent| {
             let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
@@ -531,7 +528,7 @@ impl Accounting {
         shares
     }
 
-    /// Returns the sums since the last call and resets them, so that memory stays constant.
+    /// Returns and resets the sums, so that memory stays constant.
     pub fn take_span(&mut self) -> TimeSpan {
         let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
         let mut open = BTreeMap::<StatisticName, Lasting>::new();

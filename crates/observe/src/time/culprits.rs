@@ -17,7 +17,7 @@ use postgres::{LockProcess, Session};
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// Time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
+    /// Total time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
     /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
     pub behind: Vec<Blocker>,
@@ -34,7 +34,7 @@ pub struct TemporaryFiles {
 
 const IDLE_MS: u64 = 1000;
 
-/// Shorter waits are contention, for which no process is blamed.
+/// Shorter waits are normal contention, for which no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
 /// JSON readers limit a tree's depth.
@@ -109,7 +109,6 @@ impl Culprits {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // The lock waits are unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };
@@ -165,7 +164,6 @@ fn shown(session: &Session) -> Session {
     Session { query: session.query.as_deref().map(show_query), ..session.clone() }
 }
 
-/// Removes constants from the query.
 pub(crate) fn shown_lock(process: LockProcess) -> LockProcess {
     LockProcess { session: shown(&process.session), ..process }
 }

@@ -12,17 +12,17 @@ use host::linux::process::read_children;
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";
 
-/// 32-bit words searched. The entry has about 900 bytes.
+/// Number of 32-bit words of a process's entry that are searched; an entry has about 900 bytes.
 const WORDS: usize = 256;
 
-/// Class of idle waits, and a bound of its events.
+/// Class of idle waits, and upper limit of its number of events.
 const ACTIVITY: u32 = 0x05;
 const ACTIVITIES: u32 = 64;
 
 /// Minimum number of different idle events at the same offset.
 const WITNESSES: usize = 3;
 
-/// A pointer variable, and the offset from its target.
+/// Location of the event number: a pointer variable, and the offset from the pointer's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventWord {
     pub pointer: u64,

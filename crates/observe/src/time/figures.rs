@@ -11,7 +11,8 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// Default budget, as a share of all processors. Above it a trial's account ends, and `waits` and `top` observe less.
+/// Default budget, as a share of all processors. Above it, `waits` and `top` measure less, and a trial's account of time
+/// ends.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
@@ -20,7 +21,7 @@ pub const ACCOUNT_DEAR: f64 = 0.02;
 pub struct TimeUse {
     /// Lifetime. The kinds below add up to it.
     pub lived_seconds: f64,
-    /// Includes time ready to run if `ready_seconds` is null.
+    /// On a processor. Includes time ready to run if `ready_seconds` is null.
     pub running_seconds: f64,
     /// Waiting for a processor. `None` if unknown.
     pub ready_seconds: Option<f64>,
@@ -58,15 +59,15 @@ pub struct TimeUse {
     pub background_waiting_seconds: f64,
     /// Switches of processors to processes of the server.
     pub switches: f64,
-    /// Explained share of all server processes' lifetime, about 1.
+    /// Share of all server processes' lifetime whose state is known, about 1.
     pub explained_ratio: Option<f64>,
-    /// Overhead of this account: BPF programs and pgthaw's own processor time.
+    /// Overhead of this measurement: BPF programs and pgthaw's own processor time.
     pub cost_seconds: f64,
     /// Processes that could not be followed.
     pub lost_processes: f64,
 }
 
-/// Account of the server's time in a trial.
+/// Server time in a trial, by use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeFigures {
     /// `bpf`, `memory` or `sql` (docs/waits.md).
@@ -74,15 +75,15 @@ pub struct TimeFigures {
     pub length_seconds: f64,
     #[serde(flatten)]
     pub total: TimeUse,
-    /// Least explained share of any second.
+    /// Lowest `explained_ratio` of any second.
     pub explained_ratio_min: Option<f64>,
-    /// Highest explained share of any second.
+    /// Highest `explained_ratio` of any second.
     pub explained_ratio_max: Option<f64>,
-    /// Whether the account ended before the trial, because it exceeded its processor budget.
+    /// Whether the measurement ended before the trial, because it exceeded its processor budget.
     pub is_cut_short: bool,
 }
 
-/// A trial's account of the server's time (docs/waits.md).
+/// Server time in a trial, by use (docs/waits.md).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialTime {
     #[serde(flatten)]
@@ -102,7 +103,7 @@ pub struct TrialTime {
     pub wakes_missed: u64,
     /// Cost of BPF programs, by the kernel's count.
     pub programs: Vec<ProgramCost>,
-    /// Processor time of pgthaw's thread that reads the account.
+    /// Processor time of pgthaw's thread that measures these times.
     pub own_cpu_seconds: f64,
 }
 
@@ -178,7 +179,6 @@ impl TimeFigures {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
 
-    /// Explained time outside of commands.
     pub fn reading_seconds(&self) -> f64 {
         (self.explained_seconds() - self.total.handled_seconds).max(0.0)
     }
@@ -187,7 +187,8 @@ impl TimeFigures {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors needed if commands only ran or waited for LWLocks. Those not used were other waits.
+    /// Processors that commands would use if all their time but LWLock waits were processor time. `processors_used`
+    /// lacks the other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
@@ -213,8 +214,6 @@ impl TimeFigures {
         })
     }
 }
-
-// ---- computation ----
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looking {

@@ -1,5 +1,5 @@
-//! Samples processes. A sample charges the time since the previous sample to the activity that it sees. A reading
-//! between samples charges it to the previous activity.
+//! Samples processes. Each sample charges the time since the previous one to the activity seen now. A reading between
+//! samples charges it to the activity seen last.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use postgres::{Session, read_backend_pid, read_sessions};
 /// The event waited for. `None`: running or ready.
 type Doing = Option<WaitEvent>;
 
-/// Pid, birth and activity.
+/// Pid, start time and activity of a process.
 pub(super) type Seen = (u32, u64, Doing);
 
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,6 @@ pub(super) struct LookSums(Arc<Mutex<Sums>>);
 struct Sums {
     at_ns: u64,
     processes: HashMap<(u32, u64), (ProcessTimes, Doing)>,
-    /// Why sampling stopped.
     failure: Option<String>,
 }
 
@@ -51,7 +50,7 @@ impl LookSums {
             gone.retain(|key| *key != (pid, birth));
             let new = || ProcessTimes { pid, birth, started_ns: at_ns, ..ProcessTimes::default() };
             let (process, last) = sums.processes.entry((pid, birth)).or_insert_with(|| (new(), doing.clone()));
-            // Earlier activity is unknown.
+            // Activity before the first sample of a process is unknown.
             let elapsed = if process.started_ns == at_ns { 0 } else { elapsed };
             charge(process, &doing, elapsed);
             *last = doing;
@@ -110,13 +109,10 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
     }
 }
 
-// ---- in process memory ----
-
 pub const LOOKS_PER_SECOND: f64 = 50.0;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval between listings of the processes.
 const LISTED_FOR: Duration = Duration::from_millis(200);
 
 /// Dropping it stops the thread.
@@ -204,14 +200,12 @@ impl TimeSource for MemoryLooks {
 fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
         let activity = read_activity(*pid).ok()?;
-        // A woken process still shows its event.
+        // Ignores the event of a running process, because a woken process still shows it.
         let event = || word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number);
         Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
     };
     pids.iter().filter_map(look_at).collect()
 }
-
-// ---- over SQL ----
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -272,7 +266,6 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// All but pgthaw's session.
 fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
@@ -285,8 +278,6 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     };
     sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }
-
-// ---- pgthaw's own transactions ----
 
 /// pgthaw's statements, each a transaction. Clones share the counts.
 #[derive(Clone, Debug, Default)]

@@ -20,7 +20,7 @@ const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 const CLASSES: [(u8, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
-    // Since 19, and until 18.
+    // The name since PostgreSQL 19, and until 18.
     (0x04, "Buffer"),
     (0x04, "BufferPin"),
     (0x05, "Activity"),
@@ -48,7 +48,6 @@ pub struct WaitNames {
 }
 
 impl WaitNames {
-    /// From the table, without a query.
     pub fn of_version(version_num: u32) -> WaitNames {
         let column = VERSIONS.iter().position(|version| *version == version_num / 10_000);
         let parse = |line: &'static str| {
@@ -62,7 +61,6 @@ impl WaitNames {
         WaitNames { major: version_num / 10_000, names, learned: Arc::default() }
     }
 
-    /// Queries pg_wait_events if the table lacks the version.
     pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
         let names = WaitNames::of_version(version_num);
         if names.names.is_empty() {

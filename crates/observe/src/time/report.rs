@@ -46,7 +46,7 @@ pub struct TimeReport {
     pub total: TimeShares,
     /// All but `unknown_ns`, as a share of `lived_ns`. `None` unless the source is `bpf`.
     pub explained: Option<f64>,
-    /// The account of client backends.
+    /// Times of client backends.
     pub clients: TimeShares,
     #[serde(skip)]
     pub lived: Lived,
@@ -59,12 +59,12 @@ pub struct TimeReport {
     pub lasting: u64,
     /// Most time first, idle processes last.
     pub statistics: Vec<NamedStatistic>,
-    /// Accounts by second. The last includes the remainder.
+    /// Times by second. The last entry includes the remainder.
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// At most 100: first those with waiters, longest total wait first, each as it was with the most waiters. Then
+    /// At most 100. First processes with waiters, longest total wait first, each as it was with the most waiters. Then
     /// sessions idle in a transaction.
     pub blockers: Vec<Blocker>,
     /// At most 100 sessions, most bytes first. Each has the maximum of any query.

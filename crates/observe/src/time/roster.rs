@@ -14,10 +14,9 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
-    /// In a trial, only the workload's backends are clients.
+    /// In a trial, only the workload's backends count as clients.
     is_of_trial: bool,
     numbers: Numbers,
-    /// Sessions since the last reading.
     seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
 }
@@ -118,8 +117,6 @@ pub fn show_query(query: &str) -> String {
         None => shown,
     }
 }
-
-// ---- pids in a container ----
 
 #[derive(Debug)]
 pub struct Numbers {

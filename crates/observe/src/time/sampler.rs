@@ -1,4 +1,4 @@
-//! Accounts of the server's time in each second of a trial.
+//! Measures what the server spends its time on in each second of a trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -65,7 +65,6 @@ pub struct TimeSampler {
 }
 
 impl TimeSampler {
-    /// Opens the source during the preparation of the trial.
     pub fn open(
         server: TimedServer,
         open: impl FnOnce() -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> + Send + 'static,
@@ -89,13 +88,12 @@ impl TimeSampler {
 
     /// Reads at `start` (monotonic) and at the end of each second.
     pub fn begin(&self, start: Duration, seconds: u32) {
-        // An ended thread has reported why.
+        // If the thread has ended, it has reported why.
         let _ = self.begin.send((start, seconds));
     }
 
-    /// Waits for the last reading, or stops early.
     pub fn finish(self, is_early: bool) -> TimeSamples {
-        // A thread that never began would wait for ever.
+        // Without this, a thread that never began would wait for ever.
         drop(self.begin);
         self.sampling.finish(is_early)
     }
@@ -168,7 +166,6 @@ impl Looker {
         found
     }
 
-    /// Waits for `instant` and polls new backends. Returns false if stopped.
     fn wait(&mut self, start: Duration, instant: Duration, stopped: &Receiver<()>) -> bool {
         while let Some(reports) = &mut self.reports {
             let next = read_monotonic() + COMING_LOOK;
@@ -204,9 +201,7 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
     cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
-// ---- backend status updates ----
-//
-// Each update increments the first number of a backend's entry twice: `st_changecount` of
+// Each status update increments the first number of a backend's entry twice: `st_changecount` of
 // `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`. It is odd during the update.
 
 const ENTRY: &str = "MyBEEntry";
@@ -215,12 +210,11 @@ const ENTRY: &str = "MyBEEntry";
 pub struct ActivityReports {
     postmaster_pid: u32,
     address: u64,
-    /// Last number read, and steps since the last `take`.
+    /// By pid: last number read, and its increase since the last `take`.
     counted: HashMap<u32, (u32, u32)>,
 }
 
 impl ActivityReports {
-    /// `None` if memory or symbols are unreadable.
     pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
         let address = find_variable(postmaster_pid, ENTRY).ok()?;
         let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();

@@ -136,7 +136,6 @@ pub struct FileTimes {
 }
 
 impl FileTimes {
-    /// Adds the calls in progress at `at_ns`.
     pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
         files.extend(lasting.iter().map(|call| FileTimes::of_call(call, at_ns)));
         FileTimes::merge(files)
@@ -156,7 +155,6 @@ impl FileTimes {
         times
     }
 
-    /// Merges entries of the same file or directory of temporary files.
     pub fn merge(files: Vec<FileTimes>) -> Vec<FileTimes> {
         let mut merged: BTreeMap<FileName, FileTimes> = BTreeMap::new();
         for mut one in files {
@@ -193,24 +191,22 @@ pub struct ProcessTimes {
     pub pid: u32,
     /// Start time since boot, in the source's own unit. Unique with the pid.
     pub birth: u64,
-    /// First followed and ended, monotonic.
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
     /// Waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
     pub switches: u64,
-    /// Receives from the client.
+    /// Number of receives from the client.
     pub commands: u64,
     /// Commands, each from receipt until the wait for the next. The total includes the one in progress.
     pub handled: Statistic,
-    /// Age of the command in progress.
     pub handling_ns: Option<u64>,
     /// Totals include the wait in progress; counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
     pub call: Option<FileCall>,
-    /// Runs whose start was missed, timed by the scheduler's account.
+    /// Runs whose start was missed, timed by the scheduler's counters.
     pub recovered: u64,
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
@@ -237,7 +233,6 @@ pub struct Reading {
     pub counts_commands: bool,
     /// Processes not followed: there were too many.
     pub lost: u64,
-    /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
     /// Slow calls not read in time, and calls and writes lost because of too many files.
@@ -249,7 +244,6 @@ pub struct Reading {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeOptions {
-    /// Minimum length of a call that is reported on its own.
     pub slow_call: Duration,
     /// Ring buffer of slow calls in bytes: a power of two, at least a page.
     pub slow_call_bytes: u32,
@@ -315,7 +309,7 @@ pub trait TimeSource: Send {
     /// A process that ended since the last reading is included once.
     fn read(&mut self) -> Result<Reading, Error>;
 
-    /// `None` if the source reports names.
+    /// Location of the event numbers; `None` if the source reports names.
     fn event_word(&self) -> Option<EventWord> {
         None
     }
@@ -325,7 +319,6 @@ pub trait TimeSource: Send {
         None
     }
 
-    /// Why the kernel does not count the cost, if it has any.
     fn cost_refusal(&self) -> Option<String> {
         None
     }
@@ -344,7 +337,6 @@ pub trait TimeSource: Send {
         false
     }
 
-    /// Why the source's session ended.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -356,8 +348,6 @@ pub trait TimeSource: Send {
 
     fn look_at_most(&mut self, _looks_per_second: f64) {}
 }
-
-// ---- kinds of files ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -423,7 +413,6 @@ impl fmt::Display for FileName {
     }
 }
 
-/// The first `depth` names, outermost first.
 fn join(names: &[impl AsRef<str>], depth: usize) -> String {
     let shown: Vec<&str> = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty()).collect();
     shown.join("/")

@@ -23,7 +23,7 @@ use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_tempor
 /// interval of readings.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Interval of these queries under a tight budget.
+/// Interval of queries for the server's processes under a tight budget.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
 /// Interval of queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
@@ -51,10 +51,9 @@ pub struct Watch {
     gone: Option<oneshot::Sender<String>>,
     pub(crate) accounting: Accounting,
     names: WaitNames,
-    /// `None`: no stall detection.
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
-    /// The last reading, if not yet added, and earlier ended processes.
+    /// The last reading, if not yet summed up, and processes that ended in earlier readings.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
     lasting: Vec<FileCall>,
@@ -71,7 +70,6 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Counts its queries in `own`.
     pub async fn begin(
         source: &mut dyn TimeSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
@@ -113,7 +111,6 @@ impl Watch {
         is_gone
     }
 
-    /// Continues after a reconnection.
     pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
         (self.connection, self.roster) = (Some(connection), roster);
     }
@@ -166,7 +163,6 @@ impl Watch {
         }
     }
 
-    /// Learns missing event names, with their numbers at `word`.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;

@@ -71,13 +71,12 @@ pub(super) struct CheckpointWatch {
     before: Option<CheckpointPulse>,
     before_ns: u64,
     phase: CheckpointPhase,
-    /// The last look before the current checkpoint.
+    /// Time and counters of the last reading before the current checkpoint.
     begun: Option<(u64, CheckpointPulse)>,
     last: Option<LastCheckpoint>,
 }
 
 impl CheckpointWatch {
-    /// `event` is the checkpointer's wait event.
     pub fn take(&mut self, at_ns: u64, at_ms: i64, pulse: CheckpointPulse, event: Option<&str>) -> CheckpointStep {
         let before_ns = if self.before.is_some() { self.before_ns } else { at_ns };
         self.before_ns = at_ns;
@@ -97,7 +96,7 @@ impl CheckpointWatch {
             self.begun = None;
             self.last = Some(end(at_ms, &first, &pulse));
         } else if has_begun && !is_running && self.begun.is_none() {
-            // It began and ended between two looks.
+            // The checkpoint began and ended between two readings.
             self.last = Some(end(at_ms, &before, &pulse));
         }
         if is_running && !ended {

@@ -27,12 +27,12 @@ pub struct TopFrame {
     pub by: By,
     /// This and the fields below exclude pgthaw's own processes.
     pub processes: u32,
-    /// The account of all processes.
+    /// Times of all processes.
     pub time: TimeShares,
-    /// The account of client backends.
+    /// Times of client backends.
     #[serde(default)]
     pub clients: TimeShares,
-    /// Explained share of the lifetime, 0 to 1.
+    /// Share of the processes' lifetime whose state is known, 0 to 1.
     pub explained: Option<f64>,
     pub activity: Activity,
     pub rates: Rates,
@@ -118,7 +118,7 @@ impl Activity {
         activity
     }
 
-    /// Processes that worked, or may have.
+    /// Processes that waited neither for a client nor for work.
     pub fn busy(&self) -> f64 {
         self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }
@@ -145,7 +145,7 @@ pub struct Rates {
     pub fetched_bytes_per_second: Option<f64>,
 }
 
-/// A statistic, with waits in progress.
+/// Times of one name, with waits in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TopStatistic {
     #[serde(flatten)]
@@ -239,8 +239,6 @@ pub struct MachineStep {
     pub fetched_bytes: Option<Bytes>,
 }
 
-// ---- rates over the last steps ----
-
 /// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
@@ -310,7 +308,6 @@ impl RateWindow {
     }
 }
 
-/// Keeps at least the last step.
 fn trim<T>(steps: &mut VecDeque<T>, length: impl Fn(&T) -> u64) {
     let mut sum: u64 = steps.iter().map(&length).fold(0, u64::saturating_add);
     while sum > WINDOW_NS && steps.len() > 1 {

@@ -45,7 +45,6 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Creates the file, which must not exist.
     pub fn create(path: &Path) -> Result<RecordWriter, Error> {
         let failed = |source| Error::file("make", path, source);
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -144,8 +143,6 @@ impl<R: io::Read> RecordReader<R> {
     }
 }
 
-// ---- the last hour ----
-
 /// At ten steps per second, the size limit is reached first.
 const KEPT_NS: u64 = 3600 * 1_000_000_000;
 const KEPT_BYTES: usize = 64 << 20;
@@ -159,7 +156,6 @@ pub struct Brief {
     pub is_gap: bool,
 }
 
-/// Steps, oldest first.
 #[derive(Debug)]
 pub struct History {
     steps: VecDeque<(Brief, Vec<u8>)>,

@@ -35,7 +35,6 @@ const SLOWEST_TICK: Duration = Duration::from_secs(1);
 /// Stall detection reads every 250 ms, which shorter steps do not allow.
 const LEAST_STEP_WITH_STALLS: Duration = Duration::from_secs(1);
 
-/// How long a finished stall is displayed.
 const STALL_TOLD_MS: i64 = 60_000;
 
 #[derive(Debug)]
@@ -51,7 +50,6 @@ pub struct Here {
     pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
-    /// Grants the role access to other sessions.
     pub grant: String,
     pub missing: Vec<Missing>,
 }
@@ -180,7 +178,6 @@ struct Steps {
     kernel_before: Option<ProbeCost>,
     cpu_before: Duration,
     missing: Vec<Missing>,
-    /// pgthaw's transactions not yet counted by the server.
     owed: u64,
 }
 
@@ -314,8 +311,6 @@ fn find_missing(
     missing
 }
 
-// ---- the server's counters ----
-
 #[derive(Clone, Debug, PartialEq)]
 struct PulseReading {
     pub at_ns: u64,
@@ -389,8 +384,8 @@ impl PulseReader {
     }
 }
 
-/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats the query once if another
-/// of pgthaw's sessions was active. `untold`: transactions of this connection counted with the query.
+/// The counters, and pgthaw's transactions in them, without this query. Queries again if another session of pgthaw was
+/// active. `untold`: transactions of this connection counted with the query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],
@@ -417,8 +412,6 @@ impl Drop for PulseReader {
         self.task.abort();
     }
 }
-
-// ---- the machine ----
 
 #[derive(Debug)]
 struct MachineWatch {
@@ -450,8 +443,6 @@ impl MachineWatch {
         }
     }
 }
-
-// ---- bytes fetched from storage ----
 
 #[derive(Debug)]
 struct FetchedBytes {

@@ -1,5 +1,3 @@
-//! Trials: verified start state, strategy, workload, and measurements of each second.
-
 mod race;
 mod residency;
 mod resident;

@@ -21,8 +21,8 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// The server starts this long after a whole second, and is ready shortly before the next. Its reads before the race,
-/// as by autoprewarm, are a head start.
+/// Milliseconds after a whole second at which the server starts, to be ready shortly before the next second. Data that
+/// autoprewarm reads before the race is a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -48,9 +48,9 @@ pub struct Entrants<'a> {
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
-    /// First segment file of each separately counted relation.
+    /// First segment file of each relation whose cached bytes are counted separately.
     pub relations: Vec<PathBuf>,
-    /// If present, the race ends when all wanted pages are loaded.
+    /// Samples the caches. If present, the race ends when the warmer has loaded all pages of the snapshot.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
     /// Backend that serves pgthaw's own queries.
@@ -245,7 +245,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// Number of steady seconds that end a trial: a single verdict could be chance.
+/// Number of consecutive steady verdicts, one per second, that end a trial: a single one could be chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -289,7 +289,7 @@ impl Watch<'_> {
             self.passed.push(PassedSecond { transactions: 0.0, read_bytes, resident_bytes });
         }
         self.passed.iter_mut().zip(&paces).for_each(|(second, pace)| second.transactions = *pace);
-        // pgbench may report a second late.
+        // pgbench may not have reported the last seconds yet.
         let known = &self.passed[..self.passed.len().min(paces.len())];
         self.events.tell(Event::Second(LiveSecond {
             second: self.passed.len() as u32,

@@ -9,7 +9,7 @@ use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 
-/// Pieces of a strip: as many as a report can draw.
+/// Number of equal pieces of a relation in its strip: as many as a report can draw.
 const PIECES: u64 = 64;
 
 /// Number of relations with a strip, largest first.
@@ -23,7 +23,7 @@ pub struct StripRelation {
 }
 
 impl StripRelation {
-    /// `buffers` has all used buffers, none if the server is stopped.
+    /// `buffers`: all used buffers; empty if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip> {
         let mut os = Strip::new(self.total_bytes.0);
         let mut segment_start = 0;
@@ -52,7 +52,7 @@ impl StripRelation {
         (self.relation.name.to_string(), self.total_bytes)
     }
 
-    /// Files of other segments have this name and a number.
+    /// Returns the relation's first file. The names of its further segments append a number.
     pub fn first_segment(&self, data: &Path) -> PathBuf {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
@@ -69,7 +69,6 @@ impl StripRelation {
     }
 }
 
-/// The largest user relations in the benchmark's database, on a running server.
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
@@ -96,7 +95,7 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
-    // Without pg_buffercache there is no strip of buffers.
+    // Ignores errors: without pg_buffercache, the strip of shared_buffers stays empty.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
@@ -112,12 +111,12 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// Uses u128: a relation may have 32 TB.
+    /// Returns the first byte of piece `index`. Uses u128 to avoid an overflow.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }
 
-    /// Counts the bytes `[start, end)` within the total.
+    /// Counts the bytes `[start, end)` as cached, in each piece that they overlap.
     fn add(&mut self, start: u64, end: u64) {
         let end = end.min(self.total);
         for index in 0..PIECES {

@@ -21,12 +21,12 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Pause after a sample ÷ the sample's duration. Limits the probe to a quarter of a processor.
+/// Pause after a sample, as a multiple of the sample's duration. Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Time for the kernel to complete reads after the warmer's end, as with pgfincore.
+/// Time after the warmer's end in which the kernel may still complete the warmer's reads, as with pgfincore.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
 pub struct Looker {
@@ -34,7 +34,7 @@ pub struct Looker {
     watch: Watch,
     goal_pages: u64,
     strategy: Strategy,
-    /// `None` for a warmer that does not fill shared_buffers.
+    /// Connection to read pg_buffercache; `None` for a warmer that does not fill shared_buffers.
     connection: Option<PgConnection>,
     start: Duration,
     come: Arc<Mutex<Come>>,
@@ -49,7 +49,7 @@ struct Come {
     most: (Bytes, Option<Bytes>),
 }
 
-/// Samples the caches. Dropping it prevents the next sample.
+/// Thread that samples the caches. Dropping it prevents the next sample.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen>>,
@@ -195,14 +195,14 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     Some(best)
 }
 
-/// 4 MiB with pages of 4 KiB.
+/// Number of a file's pages that are counted together: 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Interval of exact samples, even far from the goal. A page that is evicted again counts only if an exact sample saw
-/// it.
+/// Interval of exact samples (mincore of every page), also far from the goal. A page that is evicted again counts only
+/// if an exact sample saw it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// From this share of the goal on, samples are exact.
+/// Once this share of the snapshot's pages is cached, every sample checks every page.
 pub const NEAR_GOAL: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,7 +308,6 @@ impl Window {
     }
 }
 
-/// Page numbers relative to the start of the window.
 fn within(window: PageRange, run: PageRange) -> std::ops::Range<u32> {
     (run.start - window.start) as u32..(run.end - window.start) as u32
 }
@@ -328,7 +327,7 @@ fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedFile {
     pub path: PathBuf,
-    /// Ascending runs, with gaps between them.
+    /// Ranges of pages that the cache should contain, ascending, with gaps between them.
     pub runs: Vec<PageRange>,
 }
 
@@ -390,7 +389,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Appends a run. Runs overlap if two blocks share a page.
+/// Appends a range of pages. It overlaps with the last one if two blocks share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -398,10 +397,10 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
-/// As in a restore.
+/// Bytes. The same limit as in `pgthaw restore`.
 const LARGEST_READ: u64 = 256 << 10;
 
-/// As in a restore.
+/// The same number as in `pgthaw restore`.
 const THREADS: usize = 16;
 
 /// Writes one range per line: first byte, number of bytes, file.
@@ -451,7 +450,8 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// The former buffers, and the hot buffers among them, count as restored from this share on.
+/// Share of the snapshot's buffers, and of the hot buffers among them, that must be in shared_buffers again to count as
+/// restored.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.
@@ -468,7 +468,7 @@ pub struct FormerBuffers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuffersLook {
     pub blocks: u64,
-    /// Former hot buffers that are hot again.
+    /// Number of blocks that were hot in the snapshot's shared_buffers and are hot again.
     pub hot_blocks: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Runs studies, new or interrupted, to their last trial.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -35,7 +33,6 @@ use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configurat
 #[derive(Debug)]
 pub struct SweepFinished {
     pub run: SweepRun,
-    /// Trials in this invocation.
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
@@ -61,7 +58,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // Again, because a killed run's server may still have been stopping at the beginning.
+    // Repeats this clean-up: at the start, a killed run's server may still have been stopping.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -79,7 +76,7 @@ async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Re
         let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
         match run_one(options, later_seconds, sites, work).await {
             Ok(finished) => played.push(finished),
-            // Stopped during preparation; earlier sweeps are complete.
+            // The user stopped a later sweep's preparation; the earlier sweeps are complete.
             Err(Error::Interrupted) if !played.is_empty() => {
                 played.iter_mut().for_each(|finished| finished.is_interrupted = true);
             }
@@ -173,7 +170,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // The calibration does not apply to other hosts.
+            // Measures pgbench on this host, which says nothing about load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -474,10 +471,10 @@ const INDEX: &str = "public.pgbench_accounts_pkey";
 /// Share of leaf blocks in an index. The other blocks, about one in 256, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
-/// Catalog reads before pgbench runs a built-in script.
+/// Number of catalog blocks that pgbench's clients read before they run a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
-/// Private memory. Backends were observed to use 1.5 to 3 MB.
+/// Private memory of the server and of a backend. Backends were observed to use 1.5 to 3 MB.
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
 

@@ -1,5 +1,3 @@
-//! Prepares and measures the start state of a trial.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -25,7 +23,7 @@ use postgres::{Server, ServerStatistics, read_activity};
 /// Duration of the workload before each trial, for equal histories (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
-/// Duration of the workload before snapshots, to create usage counts and measure the pace.
+/// Duration of the workload before snapshots, to create usage counts and measure the throughput.
 const WARM_SECONDS: u32 = 5;
 
 #[derive(Debug)]
@@ -50,7 +48,7 @@ pub struct Starter<'a> {
 #[derive(Debug)]
 pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
-    /// Bytes wanted in the page cache, and size of the database.
+    /// Bytes that the warm page cache should hold, and size of the database.
     pub wanted: Bytes,
     pub database_bytes: Bytes,
     pub relations: Vec<(String, Bytes)>,
@@ -59,7 +57,7 @@ pub struct WarmSnapshot {
     pub has_autoprewarm: bool,
 }
 
-/// The key has a script only if the wanted data depends on it.
+/// Warm snapshots by site, database and script. The script is `None` unless it determines which data must be cached.
 pub type Snapshots = BTreeMap<(SiteKey, DatabaseKey, Option<String>), WarmSnapshot>;
 
 pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<String>) {
@@ -159,7 +157,8 @@ impl Starter<'_> {
         write_checkpoint(lab).await
     }
 
-    /// Measures the wanted state: the data that the load reads from a cold start, or all data.
+    /// Reads all data if `wanted` is `None`. Otherwise starts the server cold and runs the load for `wanted`: the data
+    /// read then counts as the warm state.
     async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration> {
         tidy(lab).await?;
         if wanted.is_none() {
@@ -173,8 +172,8 @@ impl Starter<'_> {
         let before = read_activity(&mut connection).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
-        // The server may count each statement of a script as a transaction. Logs of a few seconds lack a tenth of the
-        // transactions on average, a fifth at most.
+        // The server may count each statement of a script as a transaction. In logs of a few seconds, a tenth of the
+        // transactions is missing on average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);
         activity.transactions = (activity.transactions as f64 / each) as u64;
@@ -240,7 +239,7 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         let calibration = self.calibrate(lab, load, wanted).await?;
-        // Databases of different sites have the same names.
+        // Numbers the directory: databases of different sites have the same names.
         let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;

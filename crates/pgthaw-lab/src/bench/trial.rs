@@ -1,5 +1,3 @@
-//! One trial of a sweep: start state, load, and statistics.
-
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -33,7 +31,7 @@ use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
-/// Time limit for trials that end by transactions.
+/// Seconds after which pgthaw stops a trial that ends by transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// Limit and read-ahead are already released.
+    /// Start state. The disk limit and the read-ahead are already released.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -55,10 +53,10 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// After the trial.
+    /// Table statistics after the trial.
     tables: ServerStatistics,
     log: String,
-    /// After the trial, in the order of the start's strips.
+    /// Residency after the trial, in the order of `started.strips`.
     strips: Vec<ResidencyStrip>,
 }
 
@@ -116,7 +114,7 @@ impl TrialSetup<'_> {
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            // A cold server has spare processors, and its reads are the subject of the study.
+            // Samples a cold server more often: it has spare processors, and its reads are the subject of the study.
             cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,
@@ -141,7 +139,7 @@ impl TrialSetup<'_> {
         warm.snapshots.job.place_films(disk)
     }
 
-    /// Opens the most exact available time source, in its own thread.
+    /// Opens the most exact source of wait times that is available, in its own thread.
     fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
@@ -313,7 +311,7 @@ impl TrialSetup<'_> {
     }
 }
 
-/// A very short trial has no meaningful worst second, and its reads are those of the whole trial.
+/// Computes the figures of a load that ends by transactions. A very short trial has no meaningful worst second.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {
@@ -369,7 +367,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// Failures that do not affect later trials. Settings may block pgthaw's own sessions.
+/// True for failures that do not affect later trials. A study's settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     // A full disk would fail every later trial.
@@ -383,7 +381,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// Uses pgbench's progress if only a share of transactions was logged.
+/// If pgbench logged only a share of the transactions, takes their numbers from pgbench's progress instead.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

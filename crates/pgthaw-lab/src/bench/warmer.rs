@@ -1,5 +1,3 @@
-//! Warmers, and jobs beside the load: their commands, snapshots, films and outcomes.
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,7 +41,7 @@ impl Contender {
     }
 }
 
-/// Role for which io workers read while this strategy runs.
+/// Role that io workers' reads are counted for while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
@@ -54,7 +52,7 @@ pub struct ActiveContender {
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
-    /// Time since boot; `None` while it runs.
+    /// End of the warmer's command, since boot; `None` while it runs.
     pub ended_at: Option<Duration>,
     polls: u32,
 }
@@ -65,7 +63,7 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// A backend's counters vanish when it ends.
+    /// Notes the command's end, and reads the counters of backends, which vanish when a backend ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
@@ -108,7 +106,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // fio's output contains only its figures.
+                // fio's output holds only the figures in `own`.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),
@@ -129,7 +127,6 @@ fn has_autoprewarm_ended(log: &str) -> bool {
     log.rsplit(SERVER_STARTING).next().is_some_and(|since_start| since_start.contains(AUTOPREWARM_DONE))
 }
 
-/// fio reads blocks of 1 MiB.
 const FIO_BLOCK_BYTES: u64 = 1 << 20;
 
 const FIO_DEPTH: u32 = 16;
@@ -139,7 +136,6 @@ const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accou
 const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
      public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
-/// `None` for strategies without a command.
 pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Option<Launch>> {
     let launch = match strategy {
         Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
@@ -198,7 +194,7 @@ fn read_ranges(list: &Path) -> Result<Launch> {
 
 fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
-    // fio separates files by colons.
+    // Escapes colons, by which fio separates file names.
     let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
     let files = files.collect::<Vec<_>>().join(":");
     let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
@@ -212,9 +208,8 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     Launch::new("fio", arguments.chain(figures))
 }
 
-/// Returns bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
-    // Warnings may precede the document.
+    // fio may print warnings before the JSON document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
     let read = document.pointer("/jobs/0/read")?;
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
@@ -338,7 +333,7 @@ impl StudyJob {
         StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
     }
 
-    /// Requires a cold server.
+    /// Returns the command that records a film of the job. Requires a cold server.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
@@ -403,13 +398,13 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The program `pgthaw` in the laboratory's directory.
+/// Path of the program `pgthaw` in the directory of this program.
 pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// Limits in force, as options.
+/// Disk limits in force, as command-line options.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

@@ -1,5 +1,3 @@
-//! The measured server: start, stop, and verified eviction.
-
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,17 +14,18 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// The kernel may keep pages in use. After this many evictions a start is lukewarm.
+/// Number of evictions before a start counts as lukewarm: the kernel may keep pages in use.
 const EVICTION_TRIES: u32 = 3;
 
-/// Trials of a smaller database end before the kernel pages out idle memory.
+/// Minimum size of a database for which a cold start also touches free memory: trials of smaller databases end before
+/// the kernel pages out idle memory.
 const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A new cluster in a directory below `parent`.
     Scratch { parent: PathBuf },
-    /// A lab server's own cluster, with a temporary database. The lab server is stopped.
+    /// The cluster of an existing lab server, which is stopped meanwhile, with a temporary database.
     Borrowed { data_directory: DataDirectory },
 }
 
@@ -39,13 +38,13 @@ impl Place {
     }
 }
 
-/// Dropping a `Lab` restarts the server of a borrowed cluster.
+/// Dropping a `Lab` that borrows a lab server's cluster restarts the lab server.
 #[derive(Debug)]
 pub struct Lab {
-    // Fields are dropped in this order: the measured server stops before the lender's server restarts.
+    // Fields are dropped in this order: the measured server stops before the borrowed lab server restarts.
     pub cluster: ScratchCluster,
     lender: Option<Lender>,
-    /// Value of shared_preload_libraries in the lender's server.
+    /// Value of shared_preload_libraries in the borrowed lab server.
     pub preloaded: String,
     pub programs: Programs,
     pub page_cache: SystemPageCache,
@@ -54,13 +53,13 @@ pub struct Lab {
     database: String,
     /// Image files of file systems. Their pages must be evicted too.
     pub backing_files: Vec<PathBuf>,
-    /// Parts outside the cluster's directory, with their mount points.
+    /// Parts of the cluster (such as WAL) on other file systems, with their mount points.
     pub parts: Vec<(Part, PathBuf)>,
     database_oid: Option<u32>,
 }
 
 impl Lab {
-    /// Prepares the cluster, but does not start it. Stops the lender's server.
+    /// Prepares the cluster, but does not start it. Stops a lab server whose cluster is borrowed.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -140,7 +139,6 @@ impl Lab {
         Ok(limited?)
     }
 
-    /// A fast shutdown, with a checkpoint.
     pub fn stop(&mut self) -> Result<()> {
         Ok(self.cluster.stop(StopMode::Fast)?)
     }
@@ -166,7 +164,6 @@ impl Lab {
         }
     }
 
-    /// Options to connect as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
@@ -210,7 +207,6 @@ impl Lab {
         Ok(())
     }
 
-    /// Resident and total bytes of the benchmark database.
     pub fn read_resident(&self) -> Result<(Bytes, Bytes)> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
@@ -264,7 +260,7 @@ impl Lab {
         Ok(Bytes(pages * page_bytes))
     }
 
-    /// Restarts the lender's server. With `keep`, returns the directory of the kept cluster or database.
+    /// Restarts a borrowed lab server. With `keep`, returns the directory of the kept cluster or database.
     pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>> {
         if self.is_borrowed() && !keep {
             self.stop()?;

@@ -1,4 +1,4 @@
-//! Prepares the cluster and its databases. Reuses those left by a killed run.
+//! Prepares the cluster and its databases. Reuses those that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -27,12 +27,12 @@ use postgres::{
     has_cluster, read_database_comment, read_installable_extensions, read_preloaded, remove_cluster,
 };
 
-/// Connections for pgthaw itself, and a reserve.
+/// Connections for pgthaw itself, with a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
-/// Creates a cluster and claims it with `text`, or adopts the cluster with this claim. A new cluster is removed when
-/// this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim. `parts` lie on file systems
-/// mounted at these paths.
+/// Creates a cluster whose claim file contains `text`, or adopts a killed run's cluster with the same claim. A new
+/// cluster is removed when this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim.
+/// `parts` are mounted at these paths.
 pub fn open_lab(
     programs: &Programs,
     place: &Place,
@@ -52,7 +52,7 @@ pub fn open_lab(
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
-        // Incomplete, because the killed run was removing this cluster.
+        // The cluster is incomplete: the killed run was removing it.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
@@ -191,7 +191,6 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     }
 }
 
-/// libpq's variables, such as `PGHOST=/tmp`.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -205,7 +204,6 @@ pub fn plan_psql(lab: &Lab, options: &ConnectOptions, arguments: impl IntoIterat
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
 }
 
-/// Connection options that psql and pgthaw have in common.
 pub fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
     let port = options.port.map(|port| port.to_string());
     let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
@@ -225,7 +223,7 @@ impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            // Only a complete database has a comment.
+            // The comment is set last, so a database without it is incomplete.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
@@ -295,7 +293,7 @@ impl Maker<'_> {
     /// Runs a study's program without a shell, with the PG* variables set.
     fn run_command(&self, lab: &Lab, command: &[String]) -> Result<()> {
         let program = command.first().map(Path::new);
-        // Programs in PATH have no recorded contents.
+        // `contents` lacks programs found in PATH, so these are not checked.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
@@ -332,7 +330,7 @@ impl ScriptCopies {
         let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
         let copy = |(number, path): (usize, PathBuf)| {
             let content = read_unchanged(sweep, &path)?;
-            // Two directories may contain files of the same name.
+            // A numbered directory for each script, because two scripts may have the same file name.
             let place = directory.join(format!("scripts-{number}"));
             std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
             let kept = place.join(path.file_name().unwrap_or_default());
@@ -364,8 +362,6 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>> {
         ))),
     }
 }
-
-// ---- fresh copies ----
 
 /// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";

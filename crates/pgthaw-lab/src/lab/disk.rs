@@ -1,5 +1,3 @@
-//! A study's disk: limits, read-ahead, and file systems created for it.
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -111,7 +109,6 @@ const LOG: &str = "log";
 #[derive(Debug)]
 pub struct FileSystemMaker<'a> {
     pub parent: &'a Path,
-    /// The file system's name in the study.
     pub name: &'a str,
     pub spec: &'a FileSystemSpec,
     pub places: &'a Places,
@@ -123,7 +120,6 @@ pub struct FileSystemMaker<'a> {
 pub struct GroundFacts {
     /// `None` if the cluster is on an existing file system.
     pub own: Option<FileSystemFacts>,
-    /// File systems by part.
     pub parts: BTreeMap<&'static str, FileSystemFacts>,
     pub deviations: Vec<Finding>,
 }
@@ -181,7 +177,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // If the user interrupted pgthaw, reports that instead.
+        // An interruption by the user takes precedence over the error that it caused.
         self.work.stop.check()?;
         Ok(made?)
     }
@@ -246,7 +242,7 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// `disk` limits the main device.
+    /// Limits by part; `disk` is that of the main device.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
         if self.several().is_empty() {
             return Vec::new();

@@ -1,5 +1,3 @@
-//! Errors of a study's environment and measurement.
-
 use std::io;
 use std::path::Path;
 
@@ -55,7 +53,6 @@ impl From<postgres::Error> for Error {
 }
 
 impl Error {
-    /// `action` is a verb such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Study(study::Error::file(action, path, source))
     }
@@ -95,9 +92,9 @@ impl Explain for Error {
             Error::SettingRefused { .. } => {
                 Some("correct or remove it in the study's [settings]; `postgres --describe-config` lists all".into())
             }
-            Error::RunningAlready { .. } => Some("wait until it ends, or start another run with --anew".into()),
+            Error::RunningAlready { .. } => Some("wait until the sweep ends, or start another run with --anew".into()),
             Error::OtherGround { .. } => {
-                Some("use the --bin-dir and the --dir that it started with, or start another run with --anew".into())
+                Some("use the sweep's --bin-dir and --dir, or start another run with --anew".into())
             }
             other => other.inner().and_then(Explain::hint),
         }

@@ -46,7 +46,7 @@ struct Member {
     version: String,
     is_seen: bool,
     offset: ClockOffset,
-    /// Arrival of the end message since boot, and pgbench's start in ns by the host's clock.
+    /// Time since boot at which pgbench's end was reported, and pgbench's start in ns by the host's clock.
     ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
 }
@@ -74,7 +74,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Prepares pgbench on the hosts, which together run `load` on the server at `connection`.
+    /// Prepares pgbench on the hosts, which share `load`. `connection` is the server's address.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the waiting process; `None` if it is not visible on this machine.
+    /// Sends the start time. Returns the waiting process, `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -193,7 +193,7 @@ impl Member {
 impl Generator for Fleet {
     fn lead(&self) -> Duration {
         let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
-        // The uncertainty is half of the round trip.
+        // The uncertainty of a host's clock is half of the round trip to this host.
         LEAD + LEAD_ROUND_TRIPS * 2 * Duration::from_nanos(farthest_ns.unsigned_abs())
     }
 
@@ -287,8 +287,8 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// One compound command, which a shell parses completely before running it. So later input is not mistaken for a part
-/// of the script.
+/// Writes one compound command, which a shell parses completely before it runs it, so that the shell does not parse
+/// later input as part of the script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -395,7 +395,7 @@ struct SessionFiles {
     logs: PathBuf,
 }
 
-/// Answer, and arrival in nanoseconds since 1970, and since boot.
+/// Answer of a host, with its arrival in nanoseconds since 1970, and since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub answer: Answer,
@@ -410,7 +410,7 @@ impl Heard {
 }
 
 impl Session {
-    /// Does not wait for an answer. Creates `directory` for the output.
+    /// Starts the host's shell and sends `script`, without waiting for an answer. Creates `directory` for the output.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
@@ -598,13 +598,13 @@ fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Version(String),
-    /// Boot id and PID namespace.
+    /// Boot id and PID namespace, which identify the machine.
     Machine {
         boot: String,
         processes: String,
     },
     Ready,
-    /// Nanoseconds since 1970.
+    /// The host's clock in nanoseconds since 1970.
     Clock(i64),
     Process(u32),
     /// Shell exit status, and pgbench's start in nanoseconds since 1970.
@@ -669,7 +669,6 @@ impl RoundTrip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     pub offset_ns: i64,
-    /// Half of the round trip.
     pub uncertainty_ns: i64,
 }
 

@@ -44,7 +44,7 @@ impl Launch {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Output goes to `NAME.out` and `NAME.err` in `directory`.
+    /// Starts the program behind its gate. Its output goes to `NAME.out` and `NAME.err` in `directory`.
     pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
         let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
         let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
@@ -112,7 +112,7 @@ impl Running {
         }
     }
 
-    /// Counters of a zombie can be read until it is reaped.
+    /// Reads the counters before reaping the process: a zombie's counters remain readable.
     pub fn poll(&mut self) -> Option<Ended> {
         if self.ended.is_none() && !process::is_alive(self.pid()) {
             let (at, read_bytes) = (clock::read_monotonic(), process::read_fetched_bytes(self.pid()).ok());
@@ -338,7 +338,7 @@ impl Start {
     }
 }
 
-/// A late progress line covers several seconds.
+/// Returns transactions per second. A late progress line covers several seconds.
 pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
     for line in said.lines() {

@@ -17,7 +17,7 @@ use host::linux::LoopFileSystem;
 use host::units::Bytes;
 use postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
 
-/// File that names the sweep; locked while the sweep runs.
+/// File that names the sweep that uses its directory; locked while this sweep runs.
 const CLAIM_FILE: &str = "pgthaw-sweep";
 
 pub const FILE_SYSTEM_PREFIX: &str = "pgthaw-fs-";
@@ -29,7 +29,7 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
-/// Directories of this user: others may write to `parent`.
+/// Returns only directories of this user, because other users may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
     let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
@@ -64,7 +64,7 @@ pub fn disclaim(directory: &Path) -> Result<()> {
     removed.map_err(|source| Error::file("remove", &directory.join(CLAIM_FILE), source))
 }
 
-/// Bytes on the disk, without other mounts.
+/// Bytes that the directory's files occupy on the disk, without other mounts.
 pub fn read_held_bytes(directory: &Path) -> Bytes {
     fn sum(directory: &Directory, device: u64) -> u64 {
         let entries = directory.entries().unwrap_or_default().into_iter();
@@ -107,7 +107,8 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
 
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// Returns a remark; `None` if the cluster stays.
+/// Waits until the cluster's server has stopped, and removes the cluster. Returns a remark; `None` if the cluster is in
+/// use.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;
@@ -126,7 +127,7 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
 
 const WHO_BYTES_MAX: u64 = 64 << 10;
 
-/// The kernel releases the lock when the process dies.
+/// Prevents two processes from running the same sweep. The kernel releases the lock when the process dies.
 #[derive(Debug)]
 pub struct SweepLock {
     id: String,

@@ -1,5 +1,3 @@
-//! The load of a trial: pgbench on this host or on others.
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -130,7 +128,6 @@ impl TrialLoad {
         }
     }
 
-    /// Reads the load's figures after the trial.
     pub fn finish(self, load: &Load) -> Result<LoadFigures> {
         let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());

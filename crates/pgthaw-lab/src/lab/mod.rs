@@ -1,5 +1,3 @@
-//! Environments of studies: disks, file systems, clusters, databases, load generators.
-
 mod cluster;
 mod databases;
 pub mod disk;

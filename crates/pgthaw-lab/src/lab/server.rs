@@ -1,5 +1,3 @@
-//! The server's statistics around a trial, and checks of its settings.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,8 +21,8 @@ use postgres::{
 /// Database for pgthaw's own queries: the benchmark's pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14, a
-/// collector writes them twice a second.
+/// Delays until a final reading of statistics is complete. Backends report counters when they end, other processes
+/// every fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
@@ -34,8 +32,8 @@ const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
 const RELOAD_POLL: Duration = Duration::from_millis(20);
 
-/// Acceptable sources of a setting: the study's file, the command line of a borrowed cluster, and pgthaw's own
-/// session.
+/// Values of `pg_settings.source` that show that a study's setting is in force: from the configuration file, from a
+/// borrowed cluster's command line, or from pgthaw's own session.
 const AS_ASKED_SOURCES: [&str; 4] = ["configuration file", "command line", "client", "session"];
 
 #[derive(Debug)]
@@ -43,14 +41,13 @@ pub struct Look {
     pub statistics: ServerStatistics,
     /// Empty without pg_buffercache.
     pub buffers: Vec<BufferUse>,
-    /// Non-default settings.
+    /// Settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
     pub log_bytes: u64,
 }
 
-/// Waits until all processes have reported their counters.
 pub async fn read_final_look(lab: &Lab) -> Result<Look> {
     let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
     tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
@@ -81,7 +78,6 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics> {
     Ok(read_table_statistics(&mut connection).await?)
 }
 
-/// Connects outside the benchmark's database.
 pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection)> {
     connect_to(lab, CONTROL_DATABASE).await
 }
@@ -94,7 +90,6 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
     Ok((server, connection))
 }
 
-/// True if a change requires a restart.
 pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool> {
     let states = read_setting_states(connection, changed).await?;
     // An unknown setting belongs to a library, which is loaded at the server's start.
@@ -117,7 +112,6 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     Ok(None)
 }
 
-/// Fails if the server rejects a value.
 pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>> {
     if asked.is_empty() {
         return Ok(Vec::new());
@@ -179,7 +173,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-/// Returns why a strategy cannot run here. `extensions` are those that the server could create.
+/// Returns why a strategy cannot run on this server. `extensions`: those that the server could create.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,
@@ -241,7 +235,6 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     }
 }
 
-/// The study's file systems that cannot be created here, with hints.
 pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     let told = |(name, spec): (&String, &FileSystemSpec)| {
         let error = spec.asked.check_available().err()?;
@@ -265,7 +258,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
                 Some(SettingRefusal::Unknown { nearest: Some(near) }) => {
                     return refused(&format!("this server has no such setting; did you mean {near}?"));
                 }
-                Some(SettingRefusal::Fixed) => return refused("it was fixed when the server was built; remove it"),
+                Some(SettingRefusal::Fixed) => return refused("its value was set at build time; remove the setting"),
                 Some(SettingRefusal::Value(why)) => {
                     remarks.push(format!("settings.{name}: trials with {value} will fail: {why}{on}"));
                 }

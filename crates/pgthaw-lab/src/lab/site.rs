@@ -1,4 +1,5 @@
-//! Sites: one cluster for each combination of file system, server programs and places of parts.
+//! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts (such as
+//! WAL).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -82,7 +83,6 @@ pub struct SweepOptions {
     /// The caller holds the sweep's [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
-    /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
     /// Ids of unfinished sweeps, whose leftovers stay.
     pub unfinished: BTreeSet<String>,
@@ -93,14 +93,13 @@ pub struct SweepOptions {
 #[derive(Clone, Debug)]
 pub struct Earlier {
     pub run: SweepRun,
-    /// Number and repeat of stored trials.
+    /// Point number and repeat of each stored trial.
     pub finished: BTreeSet<(u32, u32)>,
 }
 
 #[derive(Debug)]
 pub struct SiteMaker<'a> {
     options: &'a SweepOptions,
-    /// Programs by server name.
     pub programs: BTreeMap<String, Programs>,
     pub work: Work<'a>,
 }
@@ -141,7 +140,6 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// Programs whose facts describe the sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)
@@ -204,7 +202,6 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    /// Creates missing or incomplete databases.
     pub async fn fill(&self, site: &mut Site) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
@@ -272,7 +269,6 @@ impl Site {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
 
-    /// Empty with a single device.
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let own = self.file_system.as_ref();
         own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
@@ -282,7 +278,7 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Notes the settings for a next trial with start `as-is`.
+    /// Remembers which settings are in force, for a next trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()

@@ -239,7 +239,6 @@ impl BenchArguments {
         self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
-    /// Chooses a new scratch cluster, or the cluster of a verified lab server.
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
         let bin_dir = self.bin_dir.as_deref();
         if self.data_dir.is_none() {
@@ -404,9 +403,9 @@ fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     WhereItStopped,
-    /// A later run may resume this run.
+    /// Starts a new run, which a later invocation may resume.
     Anew,
-    /// No later run resumes this run.
+    /// Starts a new run that cannot be resumed.
     Once,
 }
 
@@ -439,7 +438,6 @@ async fn run_studies(
     Ok(finished)
 }
 
-/// Returns the lock that permits running the study.
 async fn begin_study(
     asked: StudyAsked,
     begin: Begin,
@@ -535,7 +533,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// Runs the study on its own thread. Ends as `run_studies`.
+/// Runs the study on its own thread. A signal or an error of `hear` ends the study cleanly.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
@@ -548,7 +546,6 @@ where
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
-    // A study blocks, so it runs on its own thread.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
     let heard = hear(events).await;
     if heard.is_err() {

@@ -153,7 +153,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measur
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // The common steady level depends on all trials.
+    // Outlines come first: the steady level that all trials share depends on every trial.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()
@@ -198,7 +198,7 @@ impl Explain for Unreadable {
         let hint = match self.source.kind() {
             io::ErrorKind::NotFound => "`pgthaw results` lists stored runs, whose names have no dot or slash",
             io::ErrorKind::IsADirectory => {
-                "name a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
+                "give a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
             }
             _ => return None,
         };

@@ -11,7 +11,7 @@ pub mod text;
 pub use judge::Unreadable;
 pub use store::StoreArguments;
 
-// For the laboratory's own child process.
+// Used by the child process that runs the strategy `one-read-per-range`.
 pub use crate::bench::apply_read_ranges;
 pub use command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments, Target, require_lab_server};
 

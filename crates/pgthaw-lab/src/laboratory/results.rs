@@ -1,5 +1,3 @@
-//! `pgthaw results`.
-
 use std::io::{BufWriter, stdout};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -84,7 +82,8 @@ struct CompareArguments {
 
     /// Figure to compare: tps, worst-second, p99, warm-after, ...
     ///
-    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for equal sides, every figure.
+    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for the identical sides of
+    /// `bench --aa`, every figure.
     ///
     /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]
@@ -183,7 +182,7 @@ pub struct Head<'a> {
     /// With `--keep`: directory of the scratch cluster or lab server.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
-    /// The answer in a sentence.
+    /// Answer to the study's question in a sentence.
     headline: &'a str,
     /// Duration of all trials, with preparation. Null if the end is unknown.
     total_seconds: Option<f64>,
@@ -191,7 +190,7 @@ pub struct Head<'a> {
     points: &'a [PointSummary],
     /// Ratios of the warmers' times.
     ratios: &'a [WarmerRatio],
-    /// Effects of warmers on the traffic.
+    /// Effects of warmers on the load.
     traffic: &'a Traffic,
     /// In execution order.
     #[schemars(with = "Vec<crate::study::SweepTrial>")]
@@ -264,7 +263,8 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> Re
     Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
-/// Without a second side, compares the equal sides of a sweep in every metric.
+/// Without a second side, compares the two identical measurements of each point of an A/A sweep (`--aa`) in every
+/// metric.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
@@ -272,7 +272,7 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     let width = Canvas::of_stdout(false).width;
     let Some(other) = &arguments.b else {
         if !selection.values.is_empty() {
-            bail!("only one side is named: name both, or only a sweep of `bench --aa` to compare its equal sides");
+            bail!("only one side is given: give both, or a sweep of `bench --aa`, which measured each point twice");
         }
         let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
         let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));
@@ -344,7 +344,7 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
         }
     }
     match options.paths.is_empty() {
-        true => Err(refuse(&what.join(" "), "no file is named")),
+        true => Err(refuse(&what.join(" "), "no file is given")),
         false => Ok(options),
     }
 }
@@ -360,18 +360,18 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<
 fn refuse(word: &str, problem: &str) -> study::Error {
     study::Error::Unfit {
         problem: format!("{word}: {problem}"),
-        remedy: "name files, and KEY=VALUE for facts that they lack: `pgthaw results import --help`".to_owned(),
+        remedy: "give files, and KEY=VALUE for facts that the files lack: `pgthaw results import --help`".to_owned(),
     }
 }
 
 /// Also drops the local `copy`, which could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
-        // A damaged local study never reached the server.
+        // Looks into the local copy too: a damaged study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // A study that remains only on the server can still be found.
+    // The local copy is dropped first: a study that remains only on the server can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

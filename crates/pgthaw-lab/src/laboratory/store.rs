@@ -60,7 +60,7 @@ impl StoreArguments {
 /// Delay of the warning about a blocked store.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
-/// Waits without limit: measurements cannot be repeated.
+/// Waits for a blocked store without limit, because measurements cannot be repeated.
 pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::Error>>) -> Result<(), results::Error> {
     let mut kept = pin!(kept);
     if let Ok(done) = timeout(TOLD_AFTER, &mut kept).await {

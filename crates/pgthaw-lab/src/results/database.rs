@@ -1,5 +1,3 @@
-//! The database of a store: SQLite or PostgreSQL, with the same SQL.
-
 use std::borrow::Cow;
 
 use serde::Serialize;
@@ -58,7 +56,6 @@ pub(super) enum Row {
     Postgres(PgRow),
 }
 
-/// Evaluates the same expression for either database's type.
 macro_rules! either {
     ($value:expr, $type:ident($inner:ident) => $expression:expr) => {
         match $value {
@@ -69,7 +66,7 @@ macro_rules! either {
 }
 pub(super) use either;
 
-/// The databases differ in the type of a document.
+/// Binds a query's values. `$document` converts a JSON document to the type of the database.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
         // Generated statements would fill the cache of prepared statements.
@@ -112,7 +109,6 @@ impl Query {
         })
     }
 
-    /// Number of affected rows.
     pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
         Ok(match transaction {
             Transaction::Sqlite(inner) => {
@@ -195,7 +191,6 @@ impl Row {
         either!(self, Row(row) => row.try_get(column))
     }
 
-    /// An integer of any width.
     pub fn integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -206,7 +201,6 @@ impl Row {
         }
     }
 
-    /// Text, or a document as text.
     pub fn text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
         either!(self, Row(row) => row.try_get_unchecked(column))
     }

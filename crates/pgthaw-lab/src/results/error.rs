@@ -115,7 +115,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
             Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
-            // The user can fix these by another name or place.
+            // The user can fix the other errors by another name or place.
             _ => ErrorKind::Usage,
         }
     }
@@ -136,7 +136,7 @@ impl Explain for Error {
             Error::NoHome => "name the file with --results or PGTHAW_RESULTS",
             Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS; pgthaw does not change this one",
             Error::Untrusted { finding, .. } => return Some(finding.remedy()),
-            Error::Pooled { .. } => "name the server itself instead of a connection pooler",
+            Error::Pooled { .. } => "use the server's own address, not that of a connection pooler",
             Error::OtherVersion(_) => {
                 "use the version of pgthaw that created it, or name another file with --results or PGTHAW_RESULTS"
             }
@@ -184,7 +184,7 @@ pub struct Finding {
     pub(super) what: String,
     pub(super) how: String,
     pub(super) role: String,
-    /// The role as GRANT expects it.
+    /// Role, quoted as GRANT expects it.
     pub(super) grantee: String,
 }
 

@@ -1,5 +1,3 @@
-//! Exports the documented views as CSV, JSON and Parquet. Reads one study at a time to bound memory.
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -78,7 +76,7 @@ static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     all
 });
 
-/// Joins the table with the measures.
+/// Seconds of trials, each with the measures of the operating system.
 const SECONDS_AND_MEASURES: &str = "
 sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
     AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
@@ -107,7 +105,6 @@ impl ExportTable {
     }
 }
 
-/// Format of an export, named by the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExportFormat {
@@ -178,7 +175,6 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
-/// One line a row; NULL is an empty field.
 struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {
@@ -199,7 +195,6 @@ fn render(cell: Cell) -> String {
     }
 }
 
-/// A list of objects, one a line.
 struct JsonRows<W: Write> {
     table: ExportTable,
     output: W,

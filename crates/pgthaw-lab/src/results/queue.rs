@@ -1,7 +1,7 @@
 //! Results for a server: stored in the local file first, then sent.
 //!
-//! Data and its mark as unsent are one local transaction. On the server, each trial is one transaction that ignores
-//! existing trials. So a crash neither loses nor duplicates anything.
+//! One local transaction stores data and their row in `unsent`. On the server, each trial is one transaction that
+//! ignores existing trials. So a crash neither loses nor duplicates anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Timeout for sending: the server may be stopped, or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Removes a mark, unless the item was marked again meanwhile.
+/// Removes an item's row from `unsent`, unless the item was queued again while it was sent.
 const UNMARK: &str = "
 DELETE FROM unsent
 WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";
@@ -85,7 +85,7 @@ impl Store {
         let Some(server) = &link.store else { return Ok(damaged) };
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
-            // A trial needs its sweep, which may have been dropped on the server.
+            // A trial is sent with its sweep, which may have been dropped on the server.
             let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
                 Ok(read) => read,
                 Err(error) if error.is_damage() => {
@@ -105,7 +105,7 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Reads nothing if the item was dropped.
+    /// Reads a queued study or trial; nothing if it was dropped.
     async fn read_waiting(&self, unsent: &Unsent, with_study: bool) -> Result<(Option<SweepRun>, Option<SweepTrial>)> {
         let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
         let trial = match unsent.is_trial() {
@@ -137,7 +137,7 @@ async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T>>) 
     match timeout(SEND_LIMIT, asked).await {
         Ok(answer) => answer,
         Err(_) => {
-            let late = io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {} s", SEND_LIMIT.as_secs()));
+            let late = io::Error::new(io::ErrorKind::TimedOut, format!("timeout after {} s", SEND_LIMIT.as_secs()));
             Err(Error::Away { server: queue.server.clone(), source: late.into() })
         }
     }

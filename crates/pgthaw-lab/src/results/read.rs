@@ -11,7 +11,6 @@ use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_
 
 pub const NEWEST: &str = "newest";
 
-/// Chooses by id, prefix or `newest`. `studies` must be sorted, newest first.
 pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
@@ -35,7 +34,6 @@ pub(super) struct KeptSweep {
 }
 
 impl Store {
-    /// Readable sweeps, newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>> {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
     }
@@ -45,7 +43,6 @@ impl Store {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
     }
 
-    /// Readable and damaged sweeps, newest first.
     pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>> {
         let keep = |row: &Row| {
             let id: Option<String> = row.get("id").ok();
@@ -59,7 +56,7 @@ impl Store {
         Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
     }
 
-    /// By id, unique prefix, or `newest`.
+    /// Finds a study by id, by a unique prefix of its id, or as `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
@@ -102,12 +99,12 @@ impl Store {
         Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
     }
 
-    /// Without seconds and scripts.
+    /// Reads trials without their seconds and scripts.
     pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
-    /// With seconds and scripts.
+    /// Reads trials with their seconds and scripts.
     pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         self.read_whole_trials(&Of::sweep(sweep_id)).await
     }
@@ -277,7 +274,7 @@ pub struct StudyLine {
     pub varied: Vec<String>,
     pub points: u32,
     pub repeats: u32,
-    /// Ended trials.
+    /// Number of ended trials.
     pub trials: u64,
     pub failures: u64,
     /// Why the study is unreadable. Only `id`, `trials` and `failures` are then set.
@@ -287,7 +284,6 @@ pub struct StudyLine {
 type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {
-    /// Lists studies, newest first. Damaged studies have only id and trials.
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>> {
         let counts = self.read_counts().await?;
         Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())

@@ -1,5 +1,3 @@
-//! Each record declares its columns once, for writing and reading.
-
 use std::error::Error;
 use std::str::FromStr;
 
@@ -12,12 +10,9 @@ use crate::verdict::TrialOutline;
 use host::units::Bytes;
 use observe::{OsSample, WaitSample};
 
-/// A Rust type of a column.
 pub(super) trait Column: Sized {
-    /// `None` is NULL.
     fn bound(value: Option<&Self>) -> Value;
 
-    /// `None` if the column is NULL.
     fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
 }
 
@@ -78,7 +73,6 @@ impl Row {
         self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
     }
 
-    /// Reads a record and removes secrets.
     pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
         let mut record = T::read(self)?;
         record.hide_secrets();
@@ -185,14 +179,14 @@ columns!(SweepTrial {
     ; apart samples, os_samples, wait_samples, scripts
 });
 
-/// A study (without trials) or a trial that the server lacks.
+/// A queued study (without trials) or trial, which the server lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub id: String,
-    /// Point and repeat; 0 for a study.
+    /// Point number and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
-    /// How often this was marked unsent.
+    /// Number of times that the item was queued.
     pub changes: i64,
 }
 
@@ -211,7 +205,7 @@ columns!(TrialOutline {
     ; apart judgement, no_verdict, steady_tps
 });
 
-/// Groups whose members become columns with the group's name as prefix.
+/// Groups of measures. Each measure of a group becomes a column with the group's name as prefix.
 const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;

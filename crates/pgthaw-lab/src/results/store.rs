@@ -69,7 +69,6 @@ pub fn default_path() -> Result<PathBuf> {
 }
 
 impl Store {
-    /// Creates the file and its directory if they are missing.
     pub async fn open(path: &Path) -> Result<Store> {
         let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
         made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
@@ -194,7 +193,6 @@ impl Store {
         })
     }
 
-    /// Creates the schema, or waits for another pgthaw that is creating it.
     async fn migrate_after_others(&self) -> Result<(), MigrateError> {
         for _ in 1..MIGRATION_TRIES {
             match self.migrate_once().await {
@@ -225,7 +223,7 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
-    /// Unreadable rows count as damage of the study.
+    /// Reads rows of a study. An unreadable row counts as damage of the study.
     pub(super) async fn read_of_study<T>(
         &self,
         id: &str,
@@ -322,7 +320,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = Directory::create(directory_of(path))?;
     match directory.create_file(name, FILE_MODE) {
-        // Perhaps a symbolic link.
+        // The existing file may be a symbolic link.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
         made => made.map(drop),
     }

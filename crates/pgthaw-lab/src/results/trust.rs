@@ -25,7 +25,6 @@ const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 /// Each statement must see earlier commits.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Connects, checks the server, and creates a missing schema.
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
@@ -45,7 +44,7 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
         if path != SCHEMA {
             return Ok(Err(Error::Pooled { server: server.clone() }));
         }
-        // CREATE SCHEMA could fire an event trigger.
+        // Checks first, because CREATE SCHEMA could fire an event trigger.
         let mut found = check_all(&mut connection).await?;
         if found.is_none() && create_schema(&mut connection).await? {
             found = check_all(&mut connection).await?;

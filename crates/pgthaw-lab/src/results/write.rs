@@ -1,5 +1,3 @@
-//! Writes studies and trials. Each transaction also marks them as unsent.
-
 use super::database::{Query, Transaction, Values};
 use super::records::{Columns as _, Unsent};
 use super::{Result, Store};
@@ -11,7 +9,7 @@ ON CONFLICT (id) DO UPDATE SET
     ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
     databases = excluded.databases, generator = excluded.generator, warmup = excluded.warmup";
 
-/// Marks an item as missing on the server.
+/// Queues an item to be sent to the server.
 const MARK: &str = "
 INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
 ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
@@ -36,7 +34,6 @@ impl Store {
         self.save(None, std::slice::from_ref(trial)).await
     }
 
-    /// Stores all or nothing.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<()> {
         self.save(Some(run), trials).await
     }

@@ -1,5 +1,5 @@
-//! The running trial: its process writes each second to a board in memory, because a disk would distort the
-//! measurement. `serve` reads it.
+//! The running trial. Its process writes each second to a file in /dev/shm (a board), because writes to a disk would
+//! distort the measurement. `serve` reads the board.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use host::files::{Directory, read_open_at_most};
 
-/// Maximum size of a board: room for weeks, at 100 bytes a second.
+/// Maximum size of a board file: room for weeks, at 100 bytes a second.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// Readers lock a board for microseconds, or a few time slices on a busy machine.
+/// Number of attempts to lock a board. Readers lock it for microseconds, or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// A board that ignores errors.
+/// Writes the running trial to a board file, ignoring errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
@@ -124,9 +124,9 @@ fn remove_left(directory: &Directory) {
     }
 }
 
-/// Removes a board that no process holds.
+/// Opens a board file that its writer has locked; removes a board without a writer.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
-    // Other files may not be pgthaw's.
+    // Ignores other files, which may not be pgthaw's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
@@ -149,7 +149,7 @@ fn has_name(file: &File) -> bool {
     file.metadata().is_ok_and(|facts| facts.nlink() > 0)
 }
 
-/// The header and the seconds. The last line may be incomplete.
+/// Parses a header line, then one line per second. The last line may be incomplete.
 fn parse_board(text: &str) -> Option<LiveTrial> {
     let (header, seconds) = text.split_once('\n')?;
     let mut trial: LiveTrial = serde_json::from_str(header).ok()?;

@@ -1,5 +1,3 @@
-//! Serves the results store to browsers, read-only, with the report's front end.
-
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod live;

@@ -1,5 +1,3 @@
-//! Parses the value of a study file's key: a single value or a list.
-
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -36,7 +34,6 @@ const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_dir
 
 pub type Mix = Vec<(Script, u32)>;
 
-/// A key of a study file, with its value if present.
 #[derive(Clone, Debug)]
 pub struct Axis<'a> {
     pub key: String,

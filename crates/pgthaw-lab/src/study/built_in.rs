@@ -1,5 +1,3 @@
-//! Built-in studies and scripts.
-
 use std::io;
 use std::path::Path;
 

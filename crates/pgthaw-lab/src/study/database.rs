@@ -1,5 +1,3 @@
-//! Databases of a study.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +20,6 @@ const NAME_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseSpec {
-    /// Whether `pgbench -i` creates pgbench's tables first.
     pub pgbench: bool,
     pub initialize: Vec<String>,
     /// SQL that psql runs after `pgbench -i`.
@@ -135,7 +132,7 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
 /// Creation of a database by this study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct DatabaseMaking {
-    /// Its name in the study.
+    /// Name of the database in the study.
     pub database: String,
     pub scale: u32,
     pub file_system: String,
@@ -171,8 +168,6 @@ pub struct FreshCopy {
     pub seconds: f64,
 }
 
-// ---- sizes ----
-
 /// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
 
@@ -194,7 +189,7 @@ pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// `shared_buffers = "auto"` is a quarter of the database.
+/// `shared_buffers = "auto"` means the database's size divided by this number.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);

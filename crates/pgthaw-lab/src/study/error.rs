@@ -1,5 +1,3 @@
-//! Errors of a study's request.
-
 use std::io;
 use std::path::PathBuf;
 

@@ -1,5 +1,3 @@
-//! Progress events of a running study.
-
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -103,11 +101,9 @@ pub struct Calibration {
     pub facts: ServerFacts,
 }
 
-// ---- results of a race ----
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The part that is stored.
+    /// Part of the outcome that the results store keeps.
     pub told: StrategyOutcome,
     /// Processor time of the warmer's own processes.
     pub cpu: Option<Duration>,
@@ -146,7 +142,7 @@ pub struct Measured {
     pub time: Option<TrialTime>,
     /// Bytes read under the disk limit before the trial's start.
     pub head_start_bytes: Option<Bytes>,
-    /// Only for a warmer without a load.
+    /// Progress of a warmer on an idle server; `None` for trials with a load.
     pub seen: Option<Seen>,
     /// `None` if the kernel does not report it.
     pub others: Option<OthersUse>,

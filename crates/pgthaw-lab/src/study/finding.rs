@@ -107,7 +107,7 @@ pub enum Finding {
         "server and pgbench share {}, which {} {} busy; pgbench used {} of the processor time",
         counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
     )]
-    #[strum(message = "compare only points of one machine, or run pgbench and the server on separate processors")]
+    #[strum(message = "compare only points of the same machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
     /// Equal trials of a study differ. `ratio` is a point's highest throughput ÷ its lowest, as the median over the
     /// points.
@@ -124,7 +124,7 @@ pub enum Finding {
     OneRepeat,
     /// The compared trials are from two studies.
     #[error("the compared trials are from two sweeps: if the machine changed in between, that looks like a difference")]
-    #[strum(message = "measure all of them in one sweep")]
+    #[strum(message = "measure both sides in one sweep")]
     TwoSweeps,
     /// At one point of the comparison, there are too few pairs of trials.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
@@ -134,7 +134,7 @@ pub enum Finding {
         "{within} of {} {} within the noise floor: a sweep that measured each point twice (--aa) differs from itself by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
-    #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
+    #[strum(message = "treat these differences as noise, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
     /// In `unequal` of the compared pairs, the trials differ in checkpoints, and their figures are not limited to
     /// complete checkpoint cycles.
@@ -167,8 +167,8 @@ pub enum Finding {
     /// The study skipped a warmer that is not installed. `how` is the advice to install it.
     #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
-    /// The warmer did not load all wanted pages.
-    #[error("only {resident_bytes} of the wanted {wanted_bytes} became resident")]
+    /// The warmer did not load all pages of the snapshot.
+    #[error("only {resident_bytes} of the snapshot's {wanted_bytes} became resident")]
     #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
     /// Loaded bytes were evicted before the trial ended.
@@ -227,12 +227,12 @@ pub enum Finding {
     #[strum(message = "use scale >= clients, or a script that does not update pgbench_branches (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
     /// Accounting for the server's time was expensive: it used the share `ratio` of all processors.
-    #[error("pgthaw used {} of all processors to account for the server's time", percent(*ratio))]
-    #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
+    #[error("pgthaw used {} of all processors to measure where the server's time went", percent(*ratio))]
+    #[strum(message = "no action needed: this affects all trials alike; time = false in a study file avoids it")]
     DearAccount { ratio: f64 },
-    /// The time account shows more processors in use than exist.
+    /// The measured times need more processors than exist.
     #[error(
-        "pgthaw's account of the server's time is wrong: it shows {used:.2} of {} in use",
+        "pgthaw measured the server's time wrongly: it found {used:.2} of {} in use",
         counted(*processors, "processor")
     )]
     #[strum(
@@ -293,7 +293,7 @@ impl Finding {
         )
     }
 
-    /// Distinguishes several findings of the same kind.
+    /// Text in which findings of the same kind differ; empty for other kinds.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
@@ -392,7 +392,7 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
-    /// The problem.
+    /// Sentence that states the problem.
     pub sentence: String,
     pub remedy: String,
 }

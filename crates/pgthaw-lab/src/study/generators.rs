@@ -1,5 +1,3 @@
-//! `[generators]` of the study file.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,3 @@
-//! A point's server: disks, file systems and programs.
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr as _;
@@ -18,7 +16,6 @@ use host::units::Bytes;
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
-/// Powers of two from a sector to a page.
 const LOGICAL_BLOCKS: [i64; 4] = [512, 1024, 2048, 4096];
 
 /// A larger image takes minutes to write.
@@ -146,7 +143,7 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Each string is one command.
+/// Parses one command from each string.
 fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
     let read = |name: &str| {
         let texts = match table.get(name) {
@@ -332,8 +329,6 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
     };
     table.iter().map(read).collect()
 }
-
-// ---- disks ----
 
 /// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. The read-ahead is Linux's default (VM_READAHEAD_PAGES in
 /// include/linux/mm.h). With 8 MiB, as on some virtual machines, `cat` is unrealistic.

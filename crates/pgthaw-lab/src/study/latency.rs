@@ -1,5 +1,3 @@
-//! Turns a transaction log into histograms per script and figures per second.
-
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
@@ -42,7 +40,7 @@ impl Latencies {
             TransactionEnd::Failed => script.failed += 1,
             TransactionEnd::Skipped => script.skipped += 1,
             TransactionEnd::Answered { latency_us, lag_us } => {
-                // An auto-resizing histogram accepts every latency.
+                // Cannot fail, because an auto-resizing histogram accepts every latency.
                 let _ = script.response.record(latency_us);
                 let _ = script.service.record(latency_us.saturating_sub(lag_us));
                 self.intervals.entry(one.second).or_default().merge(Interval {
@@ -93,9 +91,7 @@ fn empty_histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
-// ---- stored histograms ----
-
-/// Error of at most one in a thousand.
+/// Significant digits of stored latencies: an error of at most 0.1 %.
 pub const DIGITS: u8 = 3;
 
 /// Latency of a script.
@@ -139,7 +135,7 @@ const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Minimum number of transactions beyond a percentile: fewer would decide it by chance.
 const BEYOND_MIN: f64 = 10.0;
 
-/// For 95 % of a normal distribution.
+/// Standard deviations on either side that include 95 % of a normal distribution.
 const DEVIATIONS_95: f64 = 1.96;
 
 /// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so

@@ -150,7 +150,7 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_cost_seconds",
         Processors,
-        "overhead of this account: BPF programs and pgthaw's own processor time",
+        "overhead of measuring these times: BPF programs and pgthaw's own processor time",
         |s| Some(time(s)?.cost_seconds),
     ),
     measure("time_lost_processes", PerSecond, "processes that could not be followed", |s| {
@@ -274,7 +274,7 @@ fn time(one: &OsSample) -> Option<&TimeUse> {
     one.time.as_ref()
 }
 
-/// Samples of pg_stat_activity count neither commands nor switches.
+/// Returns `None` for samples of pg_stat_activity, which count neither commands nor context switches.
 fn exact(one: &OsSample) -> Option<&TimeUse> {
     time(one).filter(|time| time.is_exact())
 }

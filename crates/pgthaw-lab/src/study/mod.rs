@@ -1,5 +1,3 @@
-//! Requests and records of studies: types and parsers, without processes or clocks.
-
 mod axis;
 mod built_in;
 mod database;

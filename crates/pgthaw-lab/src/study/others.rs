@@ -1,5 +1,3 @@
-//! Load by other processes on the machine.
-
 use serde::{Deserialize, Serialize};
 
 use host::units::{Bytes, counted};

@@ -1,5 +1,3 @@
-//! Plan of a sweep: order, duration and disk space.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +21,7 @@ pub struct SweepPlan {
     /// Axes with several values.
     pub varied: Vec<String>,
     pub repeats: u32,
-    /// The study's. `None` if the run will choose one.
+    /// Seed of the random order. `None` if the run will choose one.
     pub seed: Option<u64>,
     pub points: Vec<PlannedPoint>,
     /// Other hosts that run pgbench, if any.
@@ -145,22 +143,20 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
     }
 }
 
-// ---- estimates ----
-
 /// Maximum remaining time: 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
-/// Stop, start, vacuum, checkpoint and statistics of a trial.
+/// Seconds for stop, start, vacuum, checkpoint and statistics of a trial.
 const AROUND_SECONDS: f64 = 4.0;
 
 const RESTART_SECONDS: f64 = 2.0;
 
 const HISTORY_SECONDS: f64 = 3.0;
 
-/// Reads from the page cache or an unlimited disk. Assumed until measured.
+/// Speed of reads from the page cache or an unlimited disk. Assumed until measured.
 const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 
-/// Per unit of scale.
+/// Seconds to create a database, per unit of scale.
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
@@ -172,7 +168,7 @@ const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 /// Size of WAL with the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
-/// WAL of an idle server.
+/// Size of the WAL of an idle server.
 const FIRST_WAL_BYTES: u64 = 256 << 20;
 
 /// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and index leaves.
@@ -184,7 +180,6 @@ const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Includes the trial's preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
@@ -306,7 +301,7 @@ fn copies(sweep: &Sweep) -> u64 {
 pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     let expected = match part {
         Part::Wal => wal_bytes(sweep),
-        // Two bits per transaction.
+        // pg_xact has only two bits per transaction.
         Part::Slru => 0,
         Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
     };

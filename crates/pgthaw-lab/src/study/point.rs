@@ -1,5 +1,3 @@
-//! Points of a sweep: every combination of its axes' values.
-
 use std::path::Path;
 
 use rand::SeedableRng as _;
@@ -41,7 +39,7 @@ pub struct Point {
     /// A transaction above this latency counts as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
-    /// The warmer.
+    /// Name of the warmer or job, or `nothing`.
     pub strategy: String,
     pub load_begins: LoadBegins,
     /// `default`, or a database of the study.
@@ -121,7 +119,7 @@ fn render_or(word: &str, value: Option<impl ToString>) -> String {
     value.map_or_else(|| word.to_owned(), |value| value.to_string())
 }
 
-/// Splits a point's number into one index per axis, the fastest-changing first.
+/// Splits a point's number into one index per axis, the fastest-changing axis first.
 struct Picker {
     rest: u128,
     lengths: Vec<usize>,
@@ -186,12 +184,11 @@ impl Axes {
         self.strategy.iter().filter_map(|name| name.parse().ok())
     }
 
-    /// `number` is below [`Axes::count`].
     pub fn point(&self, number: u128) -> Point {
         self.pick(number).0
     }
 
-    /// Returns also the axes' lengths, the fastest-changing first.
+    /// Returns a point, and the axes' lengths, the fastest-changing axis first.
     fn pick(&self, number: u128) -> (Point, Vec<usize>) {
         let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
         let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
@@ -236,7 +233,7 @@ impl Point {
         }
     }
 
-    /// `None` without this axis.
+    /// Value on an axis; `None` if the point lacks the axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);
@@ -268,8 +265,6 @@ impl Point {
         parts.collect::<Vec<_>>().join(", ")
     }
 }
-
-// ---- values of axes ----
 
 /// State in which a trial starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -307,7 +302,7 @@ pub enum LoadBegins {
 #[strum(serialize_all = "snake_case")]
 pub enum Until {
     Steady,
-    /// All wanted pages are resident. No load runs in the trial.
+    /// The page cache contains all pages of the snapshot. No load runs in the trial.
     Resident,
 }
 
@@ -379,7 +374,7 @@ impl Strategy {
         matches!(self, Strategy::FioBuffered | Strategy::FioDirect)
     }
 
-    /// Whether the strategy restores the former shared_buffers.
+    /// Whether the strategy restores the snapshot's shared_buffers.
     pub fn fills_buffers(self) -> bool {
         matches!(self, Strategy::Pgthaw | Strategy::PgthawGentle | Strategy::PgthawFullSpeed)
     }
@@ -404,8 +399,6 @@ impl Strategy {
         matches!(self, Seqscan | PrewarmRead | PrewarmBuffer | PrewarmPrefetch | Autoprewarm) || self.runs_job()
     }
 }
-
-// ---- order of trials ----
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<P> {

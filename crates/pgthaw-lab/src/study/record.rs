@@ -45,7 +45,7 @@ pub struct SweepRun {
     pub points: u32,
     /// Trials of each point.
     pub repeats: u32,
-    /// A 64-bit number; browsers round it.
+    /// Seed of the random order: a 64-bit number, which browsers round.
     pub seed: u64,
     /// Databases that the study created.
     pub databases: Vec<DatabaseMaking>,
@@ -72,7 +72,7 @@ impl SweepRun {
         self.varied == [STRATEGY]
     }
 
-    /// Whether trials run no load and end when the wanted pages are resident.
+    /// Whether trials run no load and end when the page cache contains all pages of the snapshot.
     pub fn is_idle(&self) -> bool {
         self.study["until"] == "resident"
     }
@@ -161,7 +161,7 @@ pub struct SweepTrial {
     /// Samples of server processes over the whole trial.
     #[ts(skip)]
     pub waits: Waits,
-    /// `None` without a time account.
+    /// Where the server's time went; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
@@ -250,7 +250,7 @@ pub struct BufferUse {
     /// 0 to 5.
     pub usage_count: u8,
     pub buffers: u64,
-    /// Dirty buffers of `buffers`.
+    /// Number of dirty buffers among `buffers`.
     pub dirty: u64,
 }
 
@@ -318,10 +318,7 @@ pub struct GeneratorCalibration {
     pub run_delay_ratio: f64,
 }
 
-// ---- parts of runs and trials ----
-
 impl Disk {
-    /// Requested limits or read-ahead not in force, with reasons.
     pub fn not_in_force(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let asked = [
             ("limit", &self.not_enforced),
@@ -499,7 +496,7 @@ pub struct RelationResidency {
 /// Cached share of a relation over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ResidencyCourse {
-    /// Seconds between samples, and before the first.
+    /// Seconds between samples, and from the trial's start to the first sample.
     pub step_seconds: u32,
     /// Share in the page cache, 0 to 1, rounded to a thousandth.
     pub shares: Vec<f32>,
@@ -545,8 +542,6 @@ pub struct WarmupFacts {
     pub forecast: Option<StudyForecast>,
 }
 
-// ---- warming ----
-
 /// Warm-up of a trial that starts cold. Durations and instants are seconds since the load began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Warming {
@@ -556,7 +551,7 @@ pub struct Warming {
     /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
-    /// Samples of trials that ended when the wanted pages were resident.
+    /// Samples of a trial that ended when all pages of the snapshot were resident.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LoadSample>,
 }
@@ -596,7 +591,7 @@ pub struct WarmingFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Job {
     pub transactions: u64,
-    /// `None` without a warmer, or if it outlived the load.
+    /// Duration of the warmer; `None` without a warmer, or if the warmer outlived the load.
     pub warmer_seconds: Option<f64>,
     /// From the start of the load to its end.
     pub load_seconds: f64,
@@ -618,7 +613,7 @@ impl Job {
 pub struct Climb {
     /// Begin of the second with the maximum.
     pub seconds: f64,
-    /// The lesser of the second's transactions and their running median over three seconds.
+    /// Transactions in this one-second interval, or their three-second running median, whichever is smaller.
     pub tps: f64,
 }
 
@@ -629,15 +624,15 @@ impl WarmingFigures {
     }
 }
 
-/// Resident share of wanted pages that counts as all: the kernel may evict some.
+/// Share of the snapshot's pages that must be resident for a warmer to be complete: the kernel may evict some.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// Result of a warmer without a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Brought {
-    /// Pages that the snapshot wants in the page cache.
+    /// Number of pages that the page cache should contain, by the snapshot.
     pub wanted_pages: u64,
-    /// Contiguous pieces of the wanted pages.
+    /// Number of contiguous ranges in `wanted_pages`.
     pub wanted_pieces: u64,
     /// Contents of shared_buffers in the snapshot.
     pub former_buffers_bytes: Bytes,
@@ -645,12 +640,13 @@ pub struct Brought {
     pub former_hot_bytes: Bytes,
     /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
-    /// Seconds until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
+    /// Seconds until 99 % of the snapshot's pages were seen in the page cache. `None` if not reached, or for
+    /// `fio-direct`.
     pub resident_after_seconds: Option<f64>,
-    /// Seconds until 90 % of the former buffers were restored, and 90 % of the former hot buffers were hot again. Only
-    /// for `pgthaw`.
+    /// Seconds until 90 % of the snapshot's buffers were restored and 90 % of its hot buffers were hot again. Only for
+    /// `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
-    /// Wanted bytes resident at the end, with each page checked again.
+    /// Bytes of the snapshot that were resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
     /// Processor time of the warmer's own processes.
     pub cpu_seconds: Option<f64>,
@@ -667,7 +663,7 @@ pub struct Brought {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {
     pub reads: u64,
-    /// Includes gaps between wanted pages.
+    /// Includes gaps between the snapshot's pages.
     pub read_bytes: Bytes,
     pub seconds: f64,
 }
@@ -676,16 +672,14 @@ pub struct Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LoadSample {
     pub seconds: f64,
-    /// Wanted bytes seen in the page cache; an upper limit unless `is_exact`.
+    /// Bytes of the snapshot seen in the page cache; an upper limit unless `is_exact`.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
     /// Bytes of restored buffers.
     pub buffers_bytes: Option<Bytes>,
-    /// Bytes of former hot buffers that are hot again.
+    /// Bytes of the snapshot's hot buffers that are hot again.
     pub hot_bytes: Option<Bytes>,
 }
-
-// ---- secrets ----
 
 pub trait Record {
     fn hide_secrets(&mut self);
@@ -738,8 +732,6 @@ pub fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
         *text = keep_text(std::mem::take(text));
     }
 }
-
-// ---- checkpoints in the log ----
 
 /// Time in seconds since 1970 with milliseconds, and process id.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";

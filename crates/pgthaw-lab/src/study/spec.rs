@@ -63,11 +63,11 @@ pub struct Sweep {
     /// Row choice of the script, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Seconds of a cold load whose page reads define the wanted pages. `None`: all pages.
+    /// Seconds of a load after a cold start. Warmers must load the pages read meanwhile; `None`: all pages.
     pub wanted_seconds: Option<u32>,
-    /// True if only pages read by the script in a cold trial are wanted.
+    /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
-    /// Whether to account for the server's time. `None`: only while the overhead is small.
+    /// Whether to measure where the server's time goes. `None`: only while the overhead is small.
     pub time: Option<bool>,
     /// Memory limit, including shared memory and page cache. `None`: set by the points.
     pub memory: Option<Bytes>,
@@ -258,7 +258,6 @@ fn is_fixed(name: &str) -> bool {
     FIXED_AXES.iter().any(|axis| axis.name == name)
 }
 
-/// Rejects a variable with the name of another axis.
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
@@ -385,8 +384,6 @@ impl Sweep {
     }
 }
 
-// ---- `KEY=VALUE` of a command line ----
-
 const TOP_KEYS: &str = "question kind popularity until wanted_seconds wanted memory time repeats seed logged_share max_tries \
      aa points variables settings disks file_systems places fresh_copy servers database databases exceeds \
      generators job";
@@ -488,8 +485,6 @@ fn read_value(path: &[String], text: &str) -> Option<Value> {
     })
 }
 
-// ---- rules ----
-
 const WARMUP: &str = "warmup";
 const FORECAST: &str = "forecast";
 
@@ -548,7 +543,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
             "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but load generators \
              need their start time in advance; remove [generators]",
         ),
-        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: then all data is wanted"),
+        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: warmers then load all data"),
         (
             wanted.is_none() || !is_idle,
             "wanted: with until = \"resident\", write wanted_seconds instead: the script reads the wanted data in \
@@ -612,8 +607,6 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
     ))
 }
 
-// ---- exceeds ----
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -631,15 +624,13 @@ pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded
     raw.iter().map(scale).collect()
 }
 
-// ---- the job ----
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawJob {
     command: Vec<String>,
 }
 
-/// Returns the command and its files, in `directory` by absolute paths.
+/// Returns the job's command and files. Files in `directory` get absolute paths.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {

@@ -1,5 +1,5 @@
-//! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. Noise is
-//! the difference between equal sides.
+//! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. If each
+//! point was measured twice, the differences are the noise.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub struct SweepComparison {
     pub a: String,
     pub b: String,
     pub cells: Vec<CellComparison>,
-    /// Ratio above 1 by which two sides with equal points differ; `None` unless points are measured twice.
+    /// Ratio above 1 by which identical measurements of a point differ; `None` unless points are measured twice.
     pub noise_floor: Option<f64>,
     pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
@@ -109,7 +109,7 @@ const STUDIES: usize = 1000;
 
 const LEVEL: f64 = 0.05;
 
-/// Difference between the equal sides A and A'.
+/// Difference between the two identical measurements of each point (sides A and A').
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Noise {
     pub metric: Metric,
@@ -147,7 +147,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// Fails if points are not measured twice, or if one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise> {
     if !is_twice(run) {
-        let why = "did not measure each point twice (bench --aa): name two sides, such as clients=1 clients=8";
+        let why = "did not measure each point twice (bench --aa): give two sides, such as clients=1 clients=8";
         return Err(Error::Selection(format!("{} {why}", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {
@@ -238,7 +238,7 @@ fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell
         let number = blocks.values().map(|place| a.trials[*place].number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
-    // In the order of the study, not of the labels.
+    // Sorts points in the order of the study, not of the labels.
     let mut cells: Vec<_> = of_a.into_iter().filter_map(pair).collect();
     cells.sort_by_key(|(number, _)| *number);
     Ok(cells.into_iter().map(|(_, cell)| cell).collect())
@@ -252,7 +252,7 @@ struct PairedCell {
 
 type Told<'a> = (&'a SweepTrial, &'a TrialOutline);
 
-/// `None` if the figure is missing or not above 0.
+/// Returns the figure, or its limits; `None` if it is missing or not above 0.
 fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Window>) -> Option<Limits> {
     let figure = match (metric, window) {
         _ if trial.failure.is_some() => return None,
@@ -320,7 +320,7 @@ impl Side<'_> {
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
                 let text = format!(
-                    "{} matches several points, which differ in an axis that only the other side names; name its value here too",
+                    "{} matches several points, which differ in an axis that has a value only in the other side; give the axis a value here too",
                     self.name()
                 );
                 return Err(Error::Selection(text));
@@ -391,7 +391,6 @@ pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// Starts of checkpoints, in seconds after the trial's start, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);

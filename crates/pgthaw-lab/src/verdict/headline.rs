@@ -1,5 +1,3 @@
-//! The answer of a sweep in one sentence.
-
 use std::collections::BTreeMap;
 
 use super::metric::Metric;
@@ -37,7 +35,6 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// Points by warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,
@@ -62,7 +59,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// Metrics other than `WarmAfter` often differ by less than a tenth.
+    /// Shows two decimals except for `WarmAfter`: other times often differ by less than a tenth of a second.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };

@@ -1,5 +1,3 @@
-//! Compares a forecast with the measurement after it.
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +20,7 @@ pub struct WrittenForecast {
     /// As in `predict --popularity`.
     pub popularity: String,
     pub assumptions: Vec<String>,
-    /// Accesses of a transaction.
+    /// Page accesses of a transaction, by class of pages.
     pub classes: Vec<Access>,
     /// Seconds until half of the steady throughput. `None` means never.
     pub to_50_seconds: Option<f64>,
@@ -115,7 +113,7 @@ fn compute_error(forecast: Option<f64>, measured: Option<f64>) -> Option<f64> {
     Some(forecast? / measured.filter(|at| *at > 0.0)? - 1.0)
 }
 
-/// The first sample is taken at the end of its second.
+/// Start of the first second: its sample is taken at its end.
 fn read_start(trial: &SweepTrial) -> Timestamp {
     let first = trial.samples.first().and_then(|sample| Timestamp::from_millisecond(sample.wall_ms - 1000).ok());
     first.unwrap_or(trial.started_at)

@@ -66,13 +66,13 @@ metrics! {
     Load: "load", "load_seconds", "load", Time;
     /// seconds from a cold start to the end of the load, including a warmer before it
     Whole: "whole", "whole_seconds", "in all", Time;
-    /// seconds until 99 % of the wanted bytes were seen in the page cache
+    /// seconds until 99 % of the snapshot's bytes were seen in the page cache
     ResidentAfter: "resident-after", "resident_after_seconds", "resident after", Time;
-    /// seconds until 90 % of the former shared_buffers were restored
+    /// seconds until 90 % of the snapshot's shared_buffers were restored
     BuffersAfter: "buffers-after", "buffers_after_seconds", "buffers back after", Time;
-    /// wanted bytes per second until they were resident
+    /// bytes of the snapshot loaded per second until resident
     LoadRate: "load-rate", "load_bytes_per_second", "loaded", ByteRate;
-    /// processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted
+    /// processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes of the snapshot
     CpuPerGb: "cpu-per-gb", "cpu_seconds_per_gb", "CPU per GB", Cost;
     /// device reads in a trial, by all processes
     DeviceReads: "reads", "device_reads", "reads (all processes)", Count;
@@ -206,7 +206,6 @@ impl<T: Serialize> Serialize for ByMetric<T> {
     }
 }
 
-/// Computes the metrics that need only this trial.
 pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
     let device = || trial.os_samples.iter().filter_map(|sample| sample.device);

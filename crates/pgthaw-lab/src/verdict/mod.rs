@@ -1,5 +1,3 @@
-//! Conclusions from a study's numbers. Pure functions.
-
 mod compare;
 mod findings;
 mod headline;

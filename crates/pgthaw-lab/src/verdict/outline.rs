@@ -1,5 +1,3 @@
-//! Summaries of trials, small enough for pictures of large sweeps.
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +40,7 @@ pub struct TrialOutline {
     /// Only for cold trials.
     #[serde(skip)]
     pub warming: Option<WarmingFigures>,
-    /// Account of the server's time, if available.
+    /// Where the server's time went, if measured.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
 }
@@ -61,7 +59,6 @@ pub struct BackgroundWrites {
 }
 
 impl BackgroundWrites {
-    /// Reads the views of the server's version.
     pub fn of(statistics: &StatisticsDelta) -> BackgroundWrites {
         let sum = |view: &str, column: &str| statistics.sum(view, column);
         let either =
@@ -85,7 +82,6 @@ impl BackgroundWrites {
     }
 }
 
-/// Total duration of trials; `None` if none has a known end.
 pub fn compute_total_seconds(trials: &[TrialOutline]) -> Option<f64> {
     let took = |trial: &TrialOutline| Some(trial.ended_at?.duration_since(trial.started_at).as_secs_f64());
     trials.iter().filter_map(took).reduce(|sum, seconds| sum + seconds)

@@ -1,5 +1,3 @@
-//! A trial's seconds as the page draws them, merged into spans if there are many.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -99,7 +97,6 @@ fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -
     ends.iter().map(&mut span).collect()
 }
 
-/// Mean latency over the span's transactions.
 fn mean_latency(span: &[Sample]) -> Option<f64> {
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample.transactions as f64)));
     let (sum, count) = served.fold((0.0, 0.0), |(sum, count), (mean, served)| (sum + mean * served, count + served));
@@ -165,7 +162,6 @@ pub struct WaitSeries {
     pub processes: Column,
 }
 
-/// Type and name of wait event.
 type Event = (Option<String>, Option<String>);
 
 /// Most frequent first.
@@ -221,7 +217,7 @@ fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Length of the baseline before a stall.
+/// Number of seconds before a stall with which the stall is compared.
 const SECONDS_BEFORE: u32 = 30;
 
 /// Share of the backends by which a wait must grow to explain a stall.

@@ -1,5 +1,3 @@
-//! Medians, intervals, ratios and significance. Pure functions.
-
 use std::cmp::Ordering;
 
 use rand::rngs::StdRng;

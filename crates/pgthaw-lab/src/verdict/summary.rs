@@ -1,5 +1,3 @@
-//! Summaries of the trials of each point.
-
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +74,6 @@ impl PointSummary {
     }
 }
 
-/// Points by number, or fastest first if only the warmer varies.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
@@ -191,7 +188,7 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
 
 const CLIENTS: &str = "clients";
 
-/// Account of the servers' time at a point. The fields of the account are means over the trials.
+/// Where the servers' time went at a point, as means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TimedPoint {
     pub number: u32,
@@ -203,12 +200,12 @@ pub struct TimedPoint {
     pub tps: Option<f64>,
     /// Response time of a closed loop: clients ÷ `tps`. `None` with a rate.
     pub response_us: Option<f64>,
-    /// Time that the account explains, per client.
+    /// Time per client with a known use.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Time of all clients that the account explains, outside the handling of commands.
+    /// Time of all clients with a known use, outside the handling of commands.
     pub reading_seconds: f64,
     /// Mean number of processors used by the server.
     pub processors_used: f64,

@@ -54,7 +54,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// A single fast second must not count.
+/// Transactions by second, as medians over three seconds, so that a single fast second does not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -90,7 +90,6 @@ pub struct WarmGoal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassedSecond {
     pub transactions: f64,
-    /// Bytes read by the workload.
     pub read_bytes: Bytes,
     /// At the end of the second.
     pub resident_bytes: Bytes,

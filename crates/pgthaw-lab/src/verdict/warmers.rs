@@ -1,5 +1,3 @@
-//! Compares the warmers of a study: ratios within rounds, and effects on the traffic.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -102,7 +100,7 @@ impl Cell<'_> {
             let is_other = |other: &&&TrialOutline| {
                 (other.repeat, &other.point.side) == (one.repeat, &one.point.side) && is_of(other, divisor)
             };
-            // The bound belongs to the trial itself.
+            // A trial is compared with its own bound, but with another warmer's trial of the same round.
             let other = if divisor == BOUND { *one } else { *self.trials.iter().find(is_other)? };
             Some((limits_of(one, of)?, limits_of(other, to)?))
         };
@@ -257,7 +255,6 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// The least share by the median over rounds, and of a single round.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)

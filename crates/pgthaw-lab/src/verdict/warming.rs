@@ -1,5 +1,3 @@
-//! Determines how cold trials became warm. Pure functions.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::metric::{ByMetric, Metric};

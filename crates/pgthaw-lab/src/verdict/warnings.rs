@@ -1,5 +1,3 @@
-//! Findings against a measurement, each with its remedy. Pure functions.
-
 use std::time::Duration;
 
 use crate::study::{Disk, Finding, NOTHING, Others, Sample, StudyForecast, SweepRun, WarmupFacts};
@@ -40,7 +38,7 @@ impl DeviceRates {
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
 
-    /// Assumes that all reads by `others` fell into this window and were as small as possible.
+    /// Subtracts the reads by `others`, as if all fell into these `RATE_SECONDS` and were as small as possible.
     fn without(self, others: Bytes) -> DeviceRates {
         let others = others.0 as f64 / RATE_SECONDS as f64;
         DeviceRates {

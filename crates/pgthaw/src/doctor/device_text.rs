@@ -26,12 +26,12 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
         ),
         format!("  reads larger than {largest_read} gain little"),
         format!(
-            "  seconds = max(reads ÷ {reads_per_second:.0}, bytes ÷ {bandwidth}) + {:.0} % of the smaller term: error at most {:.0} %",
+            "  time of reads in seconds = max(reads ÷ {reads_per_second:.0}, bytes ÷ {bandwidth}) + {:.0} % of the smaller term: error at most {:.0} %",
             (1.0 - overlap) * 100.0,
             measurement.profile_error_ratio_max * 100.0
         ),
         format!(
-            "  seconds = reads ÷ {:.0} + bytes ÷ {} has an error of at most {:.0} %",
+            "  time of reads in seconds = reads ÷ {:.0} + bytes ÷ {} has an error of at most {:.0} %",
             measurement.fit.reads_per_second,
             measurement.fit.bandwidth,
             measurement.fit.error_ratio_max * 100.0
@@ -61,7 +61,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     lines.push(String::new());
     lines.extend(record.remarks.iter().map(|remark| format!("note: {remark}")));
     lines.push(format!(
-        "{} in {}, {:.1} s; stored in {}",
+        "the probe read {} in {}, in {:.1} s; profile stored in {}",
         measurement.read_bytes,
         counted(measurement.reads, "read"),
         measurement.seconds,
@@ -73,7 +73,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
 pub fn render_profile(record: &DeviceRecord) -> String {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, .. } = record.measurement.profile;
     format!(
-        "{reads_per_second:.0} reads/s, {}, largest useful read {largest_read}, useful depth {depth}, single read {}; limit: {}; measured {}",
+        "{reads_per_second:.0} reads/s, {}, largest useful read {largest_read}, useful queue depth {depth}, single read {}; limit: {}; measured {}",
         bandwidth.per_second(),
         micros(record.measurement.latency_us_p50),
         render_limit(record.limit),

@@ -76,7 +76,6 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 
-/// Adds the host's checks of the directory, file and process that the server's checks found.
 fn check_all(checked: Checked) -> Vec<Capability> {
     let target = HostTarget {
         files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),

@@ -17,7 +17,7 @@ use terminal::Progress;
 
 pub const NAME: &str = "profile";
 
-/// A smaller budget would allow too few reads of the largest size.
+/// Minimum of `--probe=BYTES`: fewer bytes would allow too few reads of the largest size.
 const BUDGET_MIN: Bytes = Bytes(64 << 20);
 
 pub fn probe_budget(text: &str) -> Result<Bytes, String> {
@@ -47,7 +47,6 @@ pub async fn run_probe(
     Ok(ExitStatus::Done)
 }
 
-/// Returns `None` if the user stopped the probe.
 fn measure(
     directory: &DataDirectory,
     budget: Bytes,

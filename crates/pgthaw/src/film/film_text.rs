@@ -33,8 +33,8 @@ fn render_content(header: &FilmHeader) -> String {
     parts.extend(again.map(|again| format!("{again} fetched again")));
     parts.extend(more(totals.requested_blocks, "requested and already cached"));
     parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, not counting gaps between the job's blocks"));
-    parts.extend(more(totals.buffers_blocks, "in shared_buffers before the recording, use unknown"));
-    parts.extend(header.device_reads.map(|reads| format!("{} of the device by all processes", counted(reads, "read"))));
+    parts.extend(more(totals.buffers_blocks, "in shared_buffers before the recording, perhaps unused"));
+    parts.extend(header.device_reads.map(|reads| format!("{} by all processes", counted(reads, "device read"))));
     parts.push(match header.lost_events {
         0 => "no event lost".to_owned(),
         lost => format!("{} lost", counted(lost, "event")),
@@ -45,10 +45,10 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// Minimum width of a system identifier, in which both ends, or the digits that differ, are visible.
+/// Minimum width in cells of a system identifier that is shortened to fit the terminal.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// Marks films of the cluster `own`, which are preferred if several films share a name.
+/// `own` is the system identifier of the user's server. Among several clusters, `*` marks its films.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -79,7 +79,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
         columns.push(Column::text("cannot be read", 20, trouble));
     }
     let mut table = render_columns(columns, canvas.width, canvas.mark());
-    table.extend(has_own.then(|| "* of this server's cluster; preferred if several films share a name".to_owned()));
+    table.extend(has_own.then(|| "* from this server's cluster; preferred if several films share a name".to_owned()));
     table.join("\n")
 }
 
@@ -114,7 +114,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
-        format!("{more} without fetched blocks had {} in shared_buffers before the recording", header.bytes(blocks))
+        format!("{more}, never fetched, had {} in shared_buffers before the recording", header.bytes(blocks))
     })
 }
 
@@ -134,7 +134,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
         return lines;
     }
     let sufficient = header.bytes(curve.sufficient_blocks());
-    let with_less = if sizes.is_empty() { "" } else { "; with less:" };
+    let with_less = if sizes.is_empty() { "" } else { "; with a smaller page cache:" };
     lines.push(format!(
         "{sufficient} of page cache would have been enough: {first} of the requests were the first for their block ({how}){with_less}"
     ));
@@ -227,7 +227,6 @@ const SHADES: u32 = 4;
 
 const GRID: u32 = 4;
 
-/// Escapes all names from the film.
 pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
     let mut body = format!(
         "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Positions over time</h2><p>Each relation from its first block (top) to its last touched block. Darker means more blocks.</p>",
@@ -270,7 +269,7 @@ fn render_picture(header: &FilmHeader, RelationTouches { relation, picture, .. }
     format!("<h3>{name}</h3>{}", drawing(PICTURE_HEIGHT, &format!("positions in {name} over time"), &(inside + &axis)))
 }
 
-/// `label` formats the value at a position, given as a share of the width.
+/// `label` formats the value at a position on the axis, 0 (left) to 1 (right).
 fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
     let number = |line: u32| {
         let share = f64::from(line) / f64::from(GRID);
@@ -433,7 +432,7 @@ mod tests {
         let header = FilmHeader { totals, device_reads: Some(2), ..FilmHeader::for_tests() };
         let told = render_content(&header);
         assert!(told.contains("1 MB preloaded by pgthaw, not counting gaps"), "{told}");
-        assert!(told.contains("2 reads of the device by all processes"), "{told}");
+        assert!(told.contains("2 device reads by all processes"), "{told}");
     }
 
     #[test]
@@ -444,7 +443,7 @@ mod tests {
         };
         let canvas = Canvas { width: None, height: None, colours: false, unicode: true };
         let lines = |blocks| render_curve(&FilmHeader::for_tests(), &curve(blocks), canvas);
-        assert!(lines(2).len() == 2 && !lines(2)[1].contains("with less"), "{:?}", lines(2));
-        assert!(lines(1024).len() > 3 && lines(1024)[1].ends_with("with less:"), "{:?}", lines(1024));
+        assert!(lines(2).len() == 2 && !lines(2)[1].contains("with a smaller"), "{:?}", lines(2));
+        assert!(lines(1024).len() > 3 && lines(1024)[1].ends_with("with a smaller page cache:"), "{:?}", lines(1024));
     }
 }

@@ -170,7 +170,7 @@ impl NamedFilms<'_> {
         Ok(NamedFilms { store: FilmStore::open(), connection, cluster })
     }
 
-    /// With a named cluster, `newest` and labels never select another cluster's film.
+    /// If the options name a cluster, rejects another cluster's film that was chosen by `newest` or a label (`is_any`).
     fn require_cluster(&self, film: u64, is_any: bool, path: &std::path::Path) -> Result<(), Error> {
         match self.cluster {
             Some(cluster) if cluster != film && is_any && self.connection.names_cluster() => {
@@ -199,7 +199,7 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     }
 }
 
-/// The owner's newest film named `label`; `None` if this user has one.
+/// Newest film of the server's owner with this label; `None` if this user has such a film.
 pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
     let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
     if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
@@ -328,7 +328,7 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
     };
     let recording = asked.begin(&target, wanted, String::new(), output).await?;
     let is_shown = output.shows_progress() && seconds.is_some();
-    let progress = Progress::steps("recording, by seconds", seconds.unwrap_or_default().into(), is_shown);
+    let progress = Progress::steps("recording (seconds)", seconds.unwrap_or_default().into(), is_shown);
     let interrupted = tokio::select! {
         () = wait_for_end(seconds, backend, &progress) => Ok(()),
         interrupted = terminal::wait_for_interrupt() => interrupted,
@@ -418,7 +418,6 @@ impl SourceArguments {
 /// A source that has not begun to record, and reasons why its film will be less exact, if any.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `path` is the draft's file. `progress` is shared with the job that pgthaw runs, if any.
 pub fn begin_film(
     target: &Target,
     map: &Map,
@@ -478,7 +477,7 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
 /// Returns a function that queries the server's sessions, from any thread. `own` counts its queries.
 pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
-    // The server would otherwise count the transactions of connecting during the job.
+    // Makes the server count this connection's transactions now, instead of during the job.
     tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
     Ok(Box::new(move || {

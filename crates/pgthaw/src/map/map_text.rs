@@ -23,7 +23,6 @@ const TALL: usize = 16;
 
 const CHANGES: &str = "+-";
 
-/// Changes by relation, in the map's order.
 type Changes = [Vec<(Fork, Changed)>];
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -335,8 +334,6 @@ fn render_usage(residency: &Residency) -> String {
     texts.join(" ")
 }
 
-// ---- bar ----
-
 /// Cells whose cached blocks are mostly in shared_buffers. The height is the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
@@ -348,7 +345,7 @@ const OS_ASCII: [char; 3] = ['-', '~', '='];
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// The measured tier holds no block of the cell; the other tier may hold some.
+/// One cache is not visible, and the visible one holds no block of the cell.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,7 +360,6 @@ impl Seen {
     }
 }
 
-/// Appearance of a cell, by the tier that holds most of its cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,
@@ -434,7 +430,7 @@ fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     }
 }
 
-/// Only a ratio of 1 gets the last glyph.
+/// Chooses a glyph by the cached share. Only a share of 1 gets the last glyph.
 fn step(glyphs: &[char], ratio: f64) -> char {
     let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]

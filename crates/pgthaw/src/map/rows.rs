@@ -17,7 +17,7 @@ use postgres::{
 };
 use terminal::{Canvas, Column, printable, render_columns, render_seconds, render_short, wrap_text};
 
-/// Options for the fill time.
+/// Options of `--rows`, for the time that random reads need to load each table.
 #[derive(Debug, Args)]
 pub struct FillArguments {
     /// Random reads per second of the device, one block each [default: from `doctor --probe`, else 3000]
@@ -30,7 +30,7 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Prints each table's fill time, as in Greg Smith's pgbench slides, and warm time, by pgthaw's model.
+    /// Prints each table's fill time, rows ÷ rows read per second as in Greg Smith's pgbench slides, and warm time.
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
@@ -49,7 +49,7 @@ impl FillArguments {
         let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
         relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
         let names = render_names(unknown.iter());
-        let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
+        let unknown = (!unknown.is_empty()).then(|| format!("no row count (not analysed, or empty): {names}"));
         let rows = RowsTable {
             database: server.database.clone(),
             reads_per_second: device.reads_per_second,
@@ -126,8 +126,6 @@ async fn read_tables(
     }
     Ok((tables, unknown))
 }
-
-// ---- table ----
 
 /// Tables' row density, and load time by random reads.
 #[derive(Debug, Serialize, crate::JsonSchema)]

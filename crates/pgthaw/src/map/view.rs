@@ -12,7 +12,7 @@ use cache::{
 use host::files::EntryKind;
 use terminal::{Canvas, Progress};
 
-/// Options for the relations and their form.
+/// Options that select relations and set the form of the map.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ViewArguments {
     #[command(flatten)]
@@ -95,14 +95,11 @@ impl ViewArguments {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// Whether each system catalog has a row of its own.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
 }
 
-// ---- json ----
-//
 // Field names are stable: docs/formats.md.
 
 const BAR_CELLS: usize = 40;
@@ -154,7 +151,7 @@ fn render_fork(fork: &ForkMap, map: &Map) -> Value {
     merge([of_fork, render_residency(&fork.residency(), map)])
 }
 
-/// null for a tier that was not measured; 0 would be wrong.
+/// The figures of a cache that was not measured are null; 0 would be wrong.
 fn render_residency(residency: &Residency, map: &Map) -> Value {
     let os = (map.os == TierState::Measured).then_some(residency.os);
     let of_buffers = |value: u64| (map.buffers == TierState::Measured).then_some(value);
@@ -179,8 +176,6 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
 }
-
-// ---- the current map ----
 
 /// Without a server, the newest snapshot provides the relations' names.
 pub async fn read_current_map(

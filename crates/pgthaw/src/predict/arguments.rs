@@ -65,13 +65,12 @@ pub struct PredictArguments {
 }
 
 impl PredictArguments {
-    /// Connection given by options and positional arguments.
     pub fn named(&self) -> ConnectionArguments {
         let names = self.words.iter().filter(|word| is_name(word)).cloned();
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Words with `=`, and a third word without (after database and user), which the parser rejects.
+    /// Words with `=`, and surplus words without `=` (after database and user), so that the parser rejects these.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

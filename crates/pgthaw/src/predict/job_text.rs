@@ -19,7 +19,7 @@ pub struct JobPrediction {
     pub requests: u64,
     /// Estimated number of first requests for a block.
     pub first_requests: u64,
-    /// The film recorded all requests for one block in 2 to this power.
+    /// The film has all requests for only one block in 2 to the power of this number.
     pub sampling: u32,
     /// Smallest page cache in which at most 1 % of the repeated requests miss; 0 if any size suffices.
     pub sufficient_bytes: Bytes,
@@ -31,7 +31,7 @@ pub struct JobPrediction {
 pub struct JobCosts {
     /// Time of the job without misses.
     pub own_seconds: f64,
-    /// Time that a missed block costs.
+    /// Additional time for each missed block.
     pub miss_seconds: f64,
     /// Device reads per missed block.
     pub miss_reads: f64,
@@ -39,14 +39,14 @@ pub struct JobCosts {
     pub miss_bytes: f64,
     /// Blocks that the job missed during the recording.
     pub missed_blocks: f64,
-    /// Source of the costs of a missed block.
+    /// How the costs of a missed block were determined.
     pub source: PriceSource,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct JobAsRecorded {
     pub seconds: f64,
-    /// Bytes missing in the page cache at their first request.
+    /// Bytes that were not in the page cache when the job first requested them.
     pub fetched_bytes: Bytes,
     /// Device reads by all processes; `None` if not counted.
     pub device_reads: Option<u64>,
@@ -57,7 +57,7 @@ pub struct JobAsRecorded {
 /// The job at one memory size, with no block cached at first.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCase {
-    /// `now: SIZE` for the machine's memory, the argument with the size, or `enough` if it is unknown.
+    /// `now: SIZE` for the machine's memory, `memory=SIZE` as given, or `enough` if no size is known.
     pub name: String,
     /// Memory for all cached data.
     pub memory_bytes: Bytes,
@@ -79,7 +79,7 @@ pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> Stri
     };
     let reads = recorded.device_reads.map_or(String::new(), |reads| {
         let delivered = recorded.device_bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
-        format!(", in {} of the device by all processes{delivered}", counted(reads, "read"))
+        format!(", in {} by all processes{delivered}", counted(reads, "device read"))
     });
     let mut lines = vec![
         format!("film of {job}"),

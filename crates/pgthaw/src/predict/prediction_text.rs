@@ -16,7 +16,7 @@ pub fn render_knees(knees: &Knees) -> String {
     let of = |name: &str, knee: &Steepest| {
         let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
         format!(
-            "{name} throughput rises most steeply at transaction {transaction:.0} (after {seconds:.0} s, with {:.1} % cached); per second, it rises most steeply after {:.0} s",
+            "{name} throughput rises most steeply at transaction {transaction:.0} (after {seconds:.0} s, with {:.1} % cached); over time, it rises most steeply after {:.0} s",
             100.0 * cached_share,
             knee.by_second.seconds
         )
@@ -85,7 +85,6 @@ fn render_span(span: Span) -> String {
     if low == high && low == likely {
         return likely;
     }
-    // Omits a repeated unit.
     let low = match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, one)), Some((_, other))) if one == other => number.to_owned(),
         _ => low,

@@ -131,8 +131,6 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
     }
 }
 
-// ---- a server that runs ----
-
 /// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
@@ -189,7 +187,7 @@ async fn forecast_running(
         )
     }));
     assumptions.extend(match (&snapshot, &figures.popularity) {
-        (None, Some(_)) => vec!["popularity as given".to_owned()],
+        (None, Some(_)) => vec!["popularity of rows as given".to_owned()],
         (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
         (None, None) => {
             let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
@@ -273,7 +271,7 @@ fn describe_normal(is_told: bool, watched: &Watched) -> String {
 /// Maximum blocks per transaction that a warm server reads from the device.
 const DEVICE_READS: f64 = 0.01;
 
-/// Without device counters: maximum share of blocks that a warm server misses in shared_buffers.
+/// Maximum share of blocks that a warm server misses in shared_buffers, if device reads are not visible.
 const READ_SHARE: f64 = 0.05;
 
 #[derive(Debug)]
@@ -321,8 +319,6 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
     let blocks = bytes as f64 / block_bytes / activity.transactions.max(1) as f64;
     (blocks > DEVICE_READS).then(|| format!("a transaction of its clients reads {blocks:.2} blocks from the device"))
 }
-
-// ---- a server that does not run ----
 
 /// Blocks per transaction unless given: a table's block and an index leaf.
 const ACCESSES: f64 = 2.0;
@@ -385,7 +381,7 @@ pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
 enum Division {
     /// Distributes accesses over relations by counted lookups.
     Lookups,
-    /// Distributes accesses by heat: lookups were not counted.
+    /// Distributes accesses by how often blocks were used (heat), because lookups were not counted.
     Heat,
     /// Half of the accesses go to tables and half to indexes, by size, because too few lookups were counted.
     Kinds,
@@ -481,9 +477,7 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     }
 }
 
-// ---- its restore ----
-
-/// Steps of a simulated restore: each combines several of the plan's reads, of which there may be millions.
+/// Number of steps in a simulated restore. Each step stands for many reads, of which a restore may have millions.
 const PIECES: f64 = 200.0;
 
 /// Simulates the restore; `None` if it reads nothing.
@@ -528,12 +522,11 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Combines a plan's reads into steps, and counts their blocks by fork and heat.
+/// Combines a restore's reads into steps, and counts the blocks of each step by fork and heat.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
     brought: Vec<RoaringBitmap>,
-    /// Number of blocks by fork and heat level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,

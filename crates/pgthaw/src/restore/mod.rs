@@ -179,7 +179,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Cleans up after killed runs. Ignores unreadable journals.
+/// Completes the clean-up of killed `pgthaw run` jobs.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -286,8 +286,6 @@ fn remark_others(others: &[u32]) -> Option<String> {
     Some(format!("{told}: the restores share the device and read the same blocks"))
 }
 
-// ---- source ----
-//
 // With a local data directory, the snapshot is chosen before the server answers.
 
 #[derive(Default)]
@@ -397,7 +395,7 @@ impl Source {
         Ok(Answer { server, remarks })
     }
 
-    /// A missing server is normal if none was running.
+    /// Why no server answered. This is normal if none was running before.
     fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {

@@ -12,7 +12,6 @@ use terminal::{Column, printable, render_age, render_columns};
 
 const DETAILS_MAX: usize = 3;
 
-/// `is_verbose` adds a row per relation, at most `width` cells wide.
 pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {
@@ -197,7 +196,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// Option that loads the skipped blocks, if they are worth evictions.
+/// Names the option that loads the skipped blocks, unless these are too few to justify evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
@@ -209,7 +208,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// Skipped blocks below this share of the request are not worth evictions.
+/// pgthaw suggests no eviction of other buffers for skipped blocks below this share of the request.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
@@ -258,7 +257,7 @@ const MENTIONED: Bytes = Bytes(1 << 20);
 fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
     (read_over_bytes >= MENTIONED).then(|| {
-        format!("also read {read_over_bytes} in gaps between requested blocks; evicted {let_go_bytes} of this again")
+        format!("also read {read_over_bytes} in gaps between requested blocks; {let_go_bytes} of it were evicted again")
     })
 }
 

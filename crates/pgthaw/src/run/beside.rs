@@ -171,7 +171,6 @@ const NAMES_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Others {
     connection: PgConnection,
-    /// Counts the queries of pgthaw's sessions.
     own: OwnTransactions,
     own_per_count: u64,
     before_tps: Option<f64>,
@@ -242,7 +241,7 @@ fn follow_names(
                 let _asked = own.begin();
                 match read_named_sessions(connected, &name).await {
                     Ok(pids) => *lock(&named) = pids.into_iter().collect(),
-                    // The server may restart.
+                    // The server may have restarted: the next round connects again.
                     Err(_) => connection = None,
                 }
             }

@@ -12,7 +12,7 @@ use super::{JobEnd, refuse};
 use crate::ExitStatus;
 use crate::cli::find_command;
 
-/// Runs `pgthaw run` in a child and returns its status. `None` in the child and for other commands.
+/// Runs `pgthaw run` in a child process and returns its status. `None` in the child itself and for other commands.
 pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     let dashes = arguments.iter().position(|word| word == "--")?;
     let (before, job) = (&arguments[..dashes], &arguments[dashes + 1..]);

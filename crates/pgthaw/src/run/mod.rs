@@ -145,7 +145,6 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Starts the job and receives its signals.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -210,7 +209,6 @@ impl Job {
 }
 
 impl JobEnd {
-    /// Exits with the job's status or signal.
     pub fn pass_on(self) -> ExitStatus {
         guard::note_meant();
         if let Some(number) = self.status.signal() {

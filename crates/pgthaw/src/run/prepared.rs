@@ -73,7 +73,6 @@ pub struct Prepared {
     device: PlannedDevice,
     progress: Arc<Progress>,
     others: Option<Others>,
-    /// pgthaw's queries during the job.
     asked: OwnTransactions,
     help: Option<Help>,
     shows_progress: bool,
@@ -218,7 +217,7 @@ impl Prepared {
             Arc::clone(&self.progress),
             &mut self.remarks,
         );
-        // An isolated job is charged for its own preload.
+        // If the job is isolated, its cgroup is charged for the preload.
         let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
         let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
         let assist = waiting.map(|planned| self.bring(planned, charged));
@@ -316,14 +315,13 @@ impl Prepared {
         }
     }
 
-    /// Keeps the film of a successful job and restores evicted pages.
     pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         if let Some(help) = self.help.take() {
             self.end_help(help, &control, receipt).await;
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Must precede the storing of the new film, which this user then has.
+        // Must come before storing the new film: afterwards this user has a film of this name.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -405,7 +403,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
-            "the film was not kept: no film named {label} is of this command, and all of them are far larger; give this command another name"
+            "the film was not kept: all films named {label} are of other commands and far larger; give this command another name"
         ));
         return;
     }
@@ -418,7 +416,6 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Restores the page cache. Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,

@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Smaller sizes are not reported, nor those below a tenth of the bytes that the job loaded.
+/// Minimum size in bytes that is reported. It must also be a tenth of the bytes that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.

@@ -158,8 +158,6 @@ async fn verify(
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
 }
 
-// ---- take ----
-
 /// Name and place of a new snapshot.
 #[derive(Debug, Args)]
 pub struct TakeArguments {
@@ -220,8 +218,6 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
     Ok(ExitStatus::Done)
 }
 
-// ---- list ----
-
 pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let store = place.snapshots.open();
     let mut lines: Vec<SnapshotLine> = store.read_all()?.into_iter().map(SnapshotLine::read).collect();
@@ -266,8 +262,6 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
     }
     Ok(())
 }
-
-// ---- diff ----
 
 /// The compared snapshots, and the shown relations.
 #[derive(Debug, Args)]

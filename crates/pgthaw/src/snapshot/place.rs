@@ -58,7 +58,6 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Mentions a snapshot of the server's owner that a restore would prefer.
     pub fn remark_owners(
         &self,
         connection: &ConnectionArguments,
@@ -76,7 +75,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Directory of the server owner's or the machine's snapshots: root finds those of postgres.
+    /// Directory with snapshots of the server's owner or of the whole machine.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -91,7 +90,7 @@ impl SnapshotsArguments {
     }
 }
 
-/// Which store, and which cluster in it.
+/// Options for the directory of the snapshots, and for the server, whose cluster is selected.
 #[derive(Debug, Args)]
 pub struct SnapshotPlace {
     #[command(flatten)]
@@ -105,7 +104,8 @@ pub struct SnapshotPlace {
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// Situation for a restore of both tiers; unknown unless queried for this cluster.
+    /// Facts for the choice of a snapshot to restore into both caches. The server's last start is unknown unless this
+    /// cluster was queried.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
@@ -146,7 +146,6 @@ impl SnapshotPlace {
         Ok(found.map_err(|error| self.snapshots.with_owners(error, &self.connection))?)
     }
 
-    /// Reads only the files' headers.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))

@@ -16,7 +16,7 @@ pub struct SnapshotLine {
     pub generation: Generation,
     pub file_bytes: Bytes,
     pub header: Result<SnapshotHeader, String>,
-    /// Only for a snapshot that a restore would use.
+    /// Why a restore would choose this snapshot; `None` if it would choose another one.
     pub restore: Option<Selected>,
 }
 
@@ -39,13 +39,13 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// A snapshot file outside a store.
+    /// For a snapshot in a file that the user chose, not in the directory of snapshots.
     pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
         let file_bytes = Bytes(std::fs::metadata(&path)?.len());
         Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
     }
 
-    /// The snapshot that a restore prefers to this one, or a clearly warmer one.
+    /// The snapshot that a restore would choose instead of this one; else a clearly warmer one, if any.
     pub fn warmer(&self) -> Option<&Holding> {
         let selected = self.restore.as_ref()?;
         match selected.holding.path == self.path {
@@ -60,7 +60,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    // An unmeasured tier is unknown, not 0.
+    // A cache that was not measured is unknown, not 0.
     let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
         TierState::Unknown { .. } => "?".to_owned(),
@@ -171,7 +171,7 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
 
 pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
     let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
-        None => format!("whole    {}", pasted_path(path)),
+        None => format!("intact   {}", pasted_path(path)),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
     };
@@ -253,8 +253,6 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
     columns
 }
 
-// ---- the one that is restored ----
-
 /// All lines but the first are indented.
 pub fn render_selected(selected: &Selected) -> Vec<String> {
     let Selected { holding, warmer, .. } = selected;
@@ -266,7 +264,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     }
     if let Some(warmer) = warmer {
         let name = printable(&warmer.name);
-        lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
+        lines.push(format!("  a warmer snapshot: {name}, {}", render_when(warmer)));
         lines.push(format!("    {}", render_held(warmer)));
         lines.push(format!("    `pgthaw restore {}`", quote_argument(&warmer.name)));
     }
@@ -279,7 +277,7 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest, as warm as those before the start{start}"),
+        Reason::AsWarmSinceStart => format!("the newest, as warm as those from before the server's start{start}"),
         Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
         Reason::WarmestStartUnknown => {
@@ -304,8 +302,6 @@ fn render_held(holding: &Holding) -> String {
     }
 }
 
-// ---- json ----
-//
 // Field names are stable: docs/formats.md.
 
 pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
@@ -344,7 +340,7 @@ pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 
-/// Includes unchanged relations. `since` is the chosen snapshot.
+/// Includes unchanged relations. `since`: why pgthaw chose the earlier snapshot, if it did.
 pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, since: Option<&Selected>) -> Value {
     let tier = |is_seen: bool, tier: TierDifference| {
         is_seen.then(|| json!({ "gained_blocks": tier.gained, "lost_blocks": tier.lost, "kept_blocks": tier.kept }))

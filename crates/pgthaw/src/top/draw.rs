@@ -47,7 +47,6 @@ pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
 
 fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![status_line(live, width, canvas)];
-    // Reserves lines for names, titles and keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
     // Splits the rest evenly between chart and names, with minimums for both.
@@ -65,7 +64,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     lines
 }
 
-/// Bold text does not depend on colour settings.
+/// Applies the style even if colours are disabled: bold text needs none.
 fn painted(style: Style, text: &str) -> String {
     style.force_styling(true).apply_to(text).to_string()
 }
@@ -160,7 +159,7 @@ fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     }
     let fitting = room.saturating_sub(1);
     live.scroll(fitting, lines.len());
-    let titles = painted(Style::new().underlined(), &format!("{:<width$}", "WHO BLOCKS WHOM  (l: the names)"));
+    let titles = painted(Style::new().underlined(), &format!("{:<width$}", "WHO BLOCKS WHOM  (l: back to the names)"));
     [titles].into_iter().chain(lines.into_iter().skip(live.first).take(fitting)).collect()
 }
 
@@ -171,8 +170,6 @@ fn key_line(live: &LiveTop, width: usize, canvas: Canvas) -> &'static str {
     let fits = ways.iter().find(|way| way.chars().count() + longer <= width);
     fits.unwrap_or(&ways[ways.len() - 1])
 }
-
-// ---- process states over time: one column a step, newest at the right ----
 
 struct Part {
     name: &'static str,
@@ -228,7 +225,6 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
     let mut lines = Vec::new();
     for row in (0..height).rev() {
-        // The top label is the value at the full height.
         let label = match row {
             _ if row + 1 == height && top < 10.0 => format!("{top:.1}"),
             _ if row + 1 == height => format!("{top:.0}"),
@@ -243,7 +239,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// Draws the part that fills most of the cell. The highest cell is drawn to scale.
+/// Draws the kind of activity that fills most of the cell. The highest cell of a column is drawn to scale.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();
@@ -263,7 +259,6 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     let eighths = (filled * 8.0).round() as usize;
     match most {
         Some((_, part)) if eighths > 0 || row == 0 => {
-            // Small values must stay visible.
             let glyph = match canvas.unicode && canvas.colours {
                 true => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.clamp(1, 8) - 1],
                 false if eighths >= 4 || row == 0 => part.glyph,

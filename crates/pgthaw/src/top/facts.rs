@@ -1,4 +1,4 @@
-//! Facts of a step as text, cut to the width, and the help.
+//! Text of the screen: the figures of one step, shortened to the width, and the help.
 
 use console::truncate_str;
 
@@ -60,7 +60,6 @@ impl Fact {
     }
 }
 
-/// `mark` replaces cut text.
 pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: &str) -> Vec<Fact> {
     let mut facts = vec![throughput_of(frame, server_at_ms)];
     facts.extend(locks_of(frame, width, mark));
@@ -176,7 +175,7 @@ fn device_of(frame: &TopFrame) -> Fact {
             fact.add_some(5, machine.device_name.as_deref(), |name| printable(name).into_owned());
             add_device(&mut fact, device);
         }
-        None => fact.add(0, "none of its own"),
+        None => fact.add(0, "the data directory is on no block device"),
     }
     for (name, part) in &machine.gauges.parts {
         let (name, busy) = (printable(name), 100.0 * part.busy_ratio);
@@ -240,7 +239,7 @@ fn machine_of(frame: &TopFrame) -> Fact {
     let (busy, all) = (machine.processors_busy_seconds, frame.cost.processors);
     fact.add(1, format!("processors {busy:.2} of {all:.0} busy"));
     let stolen = machine.processors_steal_seconds;
-    fact.add_if(stolen >= 0.005, 3, format!("stolen {stolen:.2}"));
+    fact.add_if(stolen >= 0.005, 3, format!("taken by the hypervisor {stolen:.2}"));
     let pressure = machine.pressure;
     for (name, ratio) in [("processor", pressure.cpu_some), ("I/O", pressure.io_some), ("memory", pressure.memory_some)]
     {
@@ -293,8 +292,6 @@ fn number(value: f64) -> String {
         _ => group_digits(format_args!("{value:.0}")),
     }
 }
-
-// ---- help ----
 
 const KEYS: [&str; 7] = [
     "← →        one step back or forward",

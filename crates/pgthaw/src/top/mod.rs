@@ -20,7 +20,7 @@ use terminal::{Canvas, LiveScreen};
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let canvas = Canvas::of_stdout(arguments.ascii);
     let with_screen = !output.json && canvas.is_drawable();
-    // JSON lines are for programs, not terminals.
+    // On a terminal that cannot show the screen, fails: JSON lines are for programs.
     if canvas.height.is_some() && !with_screen && !output.json && arguments.listen.is_none() {
         return Err(Error::DumbTerminal.into());
     }

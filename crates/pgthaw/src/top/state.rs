@@ -43,7 +43,6 @@ pub struct LiveTop {
     pub history: History,
     /// The shown step. Parts that it lacks are from earlier steps.
     pub shown: TopFrame,
-    /// Time of the server's figures.
     pub server_at_ms: i64,
     order: usize,
     pub with_idle: bool,

@@ -49,7 +49,7 @@ impl Steps {
             return Ok(None);
         }
         let Some(frame) = self.frames.recv().await else {
-            // The engine only ends on an error.
+            // The observing task only ends on an error.
             return (&mut self.engine).await?.map(|()| None);
         };
         self.left = self.left.map(|left| left - 1);
@@ -65,14 +65,13 @@ impl Steps {
     pub async fn finish(self) -> anyhow::Result<()> {
         let Steps { frames, engine, record, endpoint, .. } = self;
         drop(frames);
-        // Aborting releases the engine's resources. A finished task may have been awaited already.
+        // Aborting releases the observing task's resources. A finished task may have been awaited already.
         if !engine.is_finished() {
             engine.abort();
             let _ = engine.await;
         }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
-            // Lets pending requests finish.
             drop(end);
             let _ = task.await;
         }
@@ -125,9 +124,6 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
     }
 }
 
-// ---- the page for Prometheus ----
-
-/// Serves metrics, from the first step on.
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
@@ -165,8 +161,6 @@ struct Answering {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
-
-// ---- observation ----
 
 /// Observes until the receiver is dropped, and reconnects.
 ///

@@ -3,7 +3,7 @@ use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// Maximum of root blockers (and of temporary files), and of waiters behind each; `--json` has all.
+/// Maximum number of root blockers (or sessions with temporary files), and of waiters behind each; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
 const BEHIND_SHOWN: usize = 8;
 
@@ -39,7 +39,6 @@ fn render_length(ms: u64) -> String {
     render_ns(ms.saturating_mul(1_000_000))
 }
 
-/// Longest total wait first.
 pub fn render_blockers(blockers: &[Blocker], width: Option<usize>) -> Vec<String> {
     let title = (!blockers.is_empty()).then(|| "WHO BLOCKS WHOM".to_owned());
     let trees = blockers.iter().take(ROOTS_SHOWN).flat_map(|blocker| render_blocker(blocker, width, "…"));
@@ -50,7 +49,7 @@ fn tell_more(all: usize) -> Option<String> {
     (all > ROOTS_SHOWN).then(|| format!("{} more: --json has them", all - ROOTS_SHOWN))
 }
 
-/// A root blocker with its query and the processes that wait for it. `mark` replaces cut text.
+/// `mark` replaces text that is cut off.
 pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<String> {
     let session = &root.process.session;
     let state = describe_state(session).map(|state| format!(", {state}")).unwrap_or_default();

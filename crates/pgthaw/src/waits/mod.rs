@@ -83,7 +83,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // Omits remarks on inaccessible files: the refused time sources give the reason.
+    // Without a data directory, omits its remarks: the refused time sources give the reason.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -113,14 +113,13 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
-    // The report is printed even if the disk was full.
+    // Prints the report even if writing the Parquet file failed, as on a full disk.
     terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
 }
 
 impl WaitsArguments {
-    /// Measures until the timeout, the command's end or an interrupt.
     async fn wait(
         &self,
         following: &mut Following<'_>,
@@ -130,7 +129,7 @@ impl WaitsArguments {
     ) -> Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
-            let progress = Progress::steps("measuring, by seconds", seconds, output.shows_progress());
+            let progress = Progress::steps("measuring (seconds)", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
             let ended = following.until(watch, source, STEP, end, || progress.advance(1)).await;
             progress.finish();
@@ -143,7 +142,7 @@ impl WaitsArguments {
         let mut command = Command::new(program);
         command.args(words).kill_on_drop(true);
         if output.json {
-            // Standard output is one JSON document.
+            // With --json, standard output is one JSON document, so the command writes to standard error.
             command.stdout(Stdio::from(std::io::stderr()));
         }
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
@@ -161,19 +160,16 @@ impl WaitsArguments {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),
             None if status_of_end().is_some() => ExitStatus::Because(ErrorKind::Interrupted),
-            // A signal from elsewhere ended only the command.
+            // The command was ended by a signal that pgthaw did not receive.
             None => ExitStatus::Answer(status.signal().map_or(1, status_of)),
         })
     }
 }
 
-// ---- a server that may restart ----
-
 struct Here {
     pub who: PgConnection,
     pub roster: Roster,
     pub postmaster_pid: Option<u32>,
-    /// Start of the server, by its clock.
     started_at: f64,
     pub names: WaitNames,
     pub source: Box<dyn TimeSource>,

@@ -9,7 +9,7 @@ use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_
 /// Maximum number of names shown; `--json` has all.
 const NAMES_SHOWN: usize = 30;
 
-/// In longer measurements a span covers several seconds.
+/// Maximum lines in the table over time. In longer measurements, a line covers several seconds.
 const SPANS_SHOWN: usize = 20;
 
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
@@ -83,7 +83,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
     lines
 }
 
-/// Fits `3000 s+`; a share is one wider.
+/// Width in cells of `3000 s+`. A share needs one cell more.
 const NUMBER_CELLS: usize = 7;
 const GAP_CELLS: usize = 2;
 
@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // A command's time has several kinds, so it has no share.
+    // No share: the time of commands is also in the rows of the other table.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
@@ -199,7 +199,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's account), nor the end of {}",
+            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's counters), nor the end of {}",
             counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
@@ -240,8 +240,6 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
         uncounted.unwrap_or_default()
     )
 }
-
-// ---- stalls and files ----
 
 /// `--json` has all stalls.
 const STALLS_SHOWN: usize = 10;

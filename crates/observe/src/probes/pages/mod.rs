@@ -21,17 +21,16 @@ use host::linux::threads::{Over, lock};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
 
-/// Programs and their tracepoints.
 const FETCHED: (&str, &str) = ("pages_fetched", "mm_filemap_add_to_page_cache");
 const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
 
 const WORD_UNITS: u64 = 64;
 
-/// Room for later files and growth: 16 million units.
+/// Room for files that appear later, and for growth: 16 million units.
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
 
-/// Files in a probe loaded ahead, and its maximum of bitmap words (32 MB): if more are needed, none is loaded ahead.
+/// Maximum of files and of bitmap words (32 MB) for a probe loaded before its files are known.
 const FILES_AHEAD: usize = 1 << 15;
 const WORDS_AHEAD_MAX: u64 = 1 << 22;
 
@@ -39,12 +38,11 @@ type Ahead = Option<(PagesRoom, Result<PageProbe, Error>)>;
 
 static AHEAD: Mutex<Ahead> = Mutex::new(None);
 
-/// Indexes in `controls`.
+/// Indexes in the BPF map `controls`.
 const LOST: u32 = 0;
 const AGAIN_BELOW: u32 = 1;
 const LOST_OF_OTHERS: u32 = 2;
 
-/// Unloaded on drop or at the end of this process.
 pub struct PageProbe {
     ebpf: Ebpf,
     files: HashMap<MapData, [u64; 2], FileRecord>,
@@ -122,7 +120,6 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Verifies that the probe sees a read.
     fn prove(&mut self, control: &Path) -> Result<(), Error> {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
@@ -285,18 +282,16 @@ impl PageWatch for PageProbe {
     }
 }
 
-// ---- layouts of pages.bpf.c ----
-
-/// Number, first word, units, salt, is_grown.
+/// `struct file` of pages.bpf.c: number, first word, units, salt, is_grown.
 type FileRecord = [u32; 5];
 
-/// Role, file; first, last, pages, again with two words each.
+/// `struct process` of pages.bpf.c: role, file; first, last, pages, again with two words each.
 type ProcessRecord = [u32; 10];
 
-/// Five 64-bit words and four of 32 bits.
+/// `struct event` of pages.bpf.c: five 64-bit words and four of 32 bits.
 const EVENT_BYTES: usize = 56;
 
-/// Inode and MKDEV (include/linux/kdev_t.h).
+/// Key in the BPF map `files`: inode and MKDEV (include/linux/kdev_t.h).
 fn file_key(device: u64, inode: u64) -> [u64; 2] {
     [inode, pair(major(device) << 20 | minor(device), 0)]
 }

@@ -54,7 +54,7 @@ struct file {
 
 struct process {
     u32 role;
-    // Last read, because a long read arrives in several calls.
+    // File and range of the last read, because a long read arrives in several calls.
     u32 file;
     u64 first;
     u64 last;
@@ -67,7 +67,7 @@ struct process {
 struct event {
     // CLOCK_MONOTONIC.
     u64 time;
-    // Units of one word, and those fetched since the beginning.
+    // Bits of the units of one word, and of those fetched since the probe opened.
     u64 units;
     u64 fetched;
     u64 pages;
@@ -86,15 +86,15 @@ MAP(requested, MAP_ARRAY, 1, u32, u64);
 
 MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
-// Units that OTHER processes fetched, or whose request by them was reported.
+// Units that OTHER processes fetched, or whose request by OTHER processes was reported.
 MAP(shared, MAP_ARRAY, 1, u32, u64);
 
 RING(events, 1 << 24);
 
-// Pids of new processes. Wakes user space while they live.
+// Pids of new processes. Each wakes pgthaw, so that it sees the process alive.
 RING(arrivals, 1 << 14);
 
-// Number of lost events; hash below which all requests are reported, 0 to 2^32; lost requests of processes not WANTED.
+// Indexes: lost events; hash (0 to 2^32) below which all requests are reported; lost requests of processes not WANTED.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
@@ -214,7 +214,7 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
         before = __sync_fetch_and_or(bits, units);
         first = units & ~before;
         if (first && !tell(REQUESTED, file, word, first, *came & first, pid, process))
-            // Report lost: the next request counts as the first.
+            // The event was lost, so the next request counts as the first.
             __sync_fetch_and_and(bits, ~first);
     }
     u64 again = units & before;
@@ -227,7 +227,6 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     }
 }
 
-// Returns the number of units fetched for the first time.
 INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
@@ -250,7 +249,7 @@ INLINE void tell_growth(struct file *file, u32 pid)
         file->is_grown = 1;
 }
 
-// Returns the pages of a fetch that had been fetched before.
+// Returns how many pages of a fetch had been fetched before.
 INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, struct process *process)
 {
     u64 pages = last - first + 1, come = 0;
@@ -263,7 +262,7 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
             tell_growth(file, pid);
         if (first >= file->units)
             return 0;
-        // Repeated fetches are unknown beyond the range.
+        // Beyond the bitmaps, it is unknown whether pages were fetched before.
         pages = 0;
         last = file->units - 1;
     }

@@ -108,7 +108,7 @@ struct file_key {
     u64 inode;
 };
 
-// The current or last call with a sleep.
+// The file call in progress, or the last one, in which the process slept.
 struct call {
     // First sleep and last wakeup.
     u64 since;
@@ -130,7 +130,7 @@ struct known_file {
     u64 bytes;
     u64 unsynced_writes;
     u64 unsynced_bytes;
-    // Flushes and writes that slept.
+    // Writes and flushes in which the process slept: number and time.
     u64 sleeps;
     u64 slept;
     // Last writer and its count of writes.
@@ -248,7 +248,7 @@ INLINE void begin_call(struct call *call, struct file *file, const struct file_k
     if (!known)
         known = make_file(&key, file);
     else if (known->file_class == WAL_FILE)
-        // Recycled segments are renamed.
+        // Reads the name again: recycled WAL segments are renamed.
         read_names(known, file, 1);
     call->since = now;
     call->until = now;
@@ -344,7 +344,7 @@ INLINE void count_write(struct inode *inode, u64 bytes)
         if (!known)
             return;
     }
-    // Pieces of one call are one write.
+    // A call that writes several pieces counts as one write.
     u64 call = (u64)task->pid << 32 | (u32)task->ioac.syscw;
     u32 is_new = known->last_write != call, file_class = known->file_class;
     known->last_write = call;

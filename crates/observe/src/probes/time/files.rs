@@ -4,7 +4,7 @@ use crate::Statistic;
 use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, ProcessTimes, Written, WrittenTo};
 use host::linux::process::read_file_call;
 
-/// Sizes in words.
+/// Sizes in 64-bit words.
 pub(super) const STATISTIC_WORDS: usize = 21;
 pub(super) const FILE_WORDS: usize = STATISTIC_WORDS + 8 + NAMES * NAME_BYTES / 8;
 pub(super) const KEY_WORDS: usize = 2;
@@ -34,14 +34,13 @@ pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCal
     Some((call, [device, inode]))
 }
 
-/// From the call's part of a slot.
 pub(super) fn parse_open_call(pid: u32, words: &[u64]) -> Option<(FileCall, Key)> {
     let [begin_ns, _, number, _, device, inode, writes, bytes] = *words.first_chunk()?;
     let (call, key) = parse_slow_call(&[begin_ns, 0, device, inode, writes, bytes, u64::from(pid) | number << 32])?;
     Some((FileCall { end_ns: None, ..call }, key))
 }
 
-/// From the file's own name outwards.
+/// The record has the file's own name first, then its directories outwards.
 pub(super) fn parse_name(words: &KnownFile) -> FileName {
     let bytes: Vec<u8> =
         words[FILE_WORDS - NAMES * NAME_BYTES / 8..].iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -99,17 +98,15 @@ fn device_of(number: u32) -> (u32, u32) {
     (number >> 20, number & 0xf_ffff)
 }
 
-// ---- calls in progress when the probe opened ----
-
-/// As in files.h.
+/// Class of IO wait events, as in files.h.
 pub(super) const IO_EVENTS: u32 = 0x0a;
 
-/// Calls, with the birth of each process.
+/// File calls that were in progress when the probe opened, each with the start time of its process.
 #[derive(Debug, Default)]
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 
 impl CallsBefore {
-    /// Notes the call of a process in an IO wait event, as begun at `now_ns`.
+    /// If the process is in a file call, notes the call, as begun at `now_ns`.
     pub fn look(&mut self, pid: u32, start_ticks: u64, now_ns: u64) {
         let Some(seen) = read_file_call(pid) else { return };
         let Some(kind) = kind_of(seen.number) else { return };

@@ -25,8 +25,8 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
 
-/// A pass over all slots is repeated if it was interrupted for longer, because activity meanwhile would be charged to
-/// the time before.
+/// Reading all slots is repeated if it was interrupted for longer, because later activity would be charged to the time
+/// before.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
@@ -55,12 +55,11 @@ const WRITES: [(&str, &str); 4] = [
     ("time_xfs_write", "xfs_file_direct_write"),
 ];
 
-/// Indexes in `lost`.
+/// Indexes in the BPF map `lost`.
 const LOST_PROCESSES: u32 = 0;
 const LOST_CALLS: u32 = 1;
 const LOST_OF_FILES: u32 = 2;
 
-/// Unloaded on drop or at the end of this process.
 pub struct TimeProbe {
     ebpf: Ebpf,
     words: SharedWords,
@@ -160,7 +159,6 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Follows a process from its state in /proc.
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
@@ -188,7 +186,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Forgets processes whose end the BPF program has reported, and frees slots of those that ended unseen.
+    /// Frees the slots of processes whose end the BPF program missed.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
             // Reads the stage first: once a process has ended, the BPF program has written everything.

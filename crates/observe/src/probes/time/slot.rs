@@ -1,4 +1,4 @@
-//! Decodes slots from 64-bit words, with the layout of time.bpf.c.
+//! Decodes slots, the BPF program's records of processes, from 64-bit words. time.bpf.c has the same layout.
 
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
@@ -14,10 +14,11 @@ const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
 const WAITS: usize = HEAD + STRIDE;
 
-/// Receipt of the current command, or 0.
+/// Index of the time at which the current command was received; 0 without a command.
 const RECEIVED: usize = 9;
 
-/// Time not yet charged to the wait's statistic, and the scheduler's account at the last switch.
+/// Indexes of the time not yet charged to the wait's statistic, and of the scheduler's processor time at the last
+/// switch.
 const OWED: usize = 2;
 const EXEC: usize = 8;
 
@@ -34,17 +35,16 @@ pub(super) const STARTED: usize = 16;
 /// 0 while the process lives.
 pub(super) const ENDED: usize = 17;
 
-/// Substitutes for wait events.
+/// Instead of a wait event: it was unreadable, or no statistic was left.
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
 
-/// Idle events of a client backend, as in time.bpf.c, and class Activity.
+/// Wait of a client backend for a command, and class of waits of idle background processes.
 const CLIENT_READ: u32 = 0x0600_0000;
 const ACTIVITY: u32 = 0x05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
-    /// On a processor, or ready to be.
     Ready,
     /// Asleep in this event; `None` if unreadable.
     Waiting(Option<u32>),
@@ -68,7 +68,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words[RECEIVED] = if is_handling { now_ns } else { 0 };
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
-        // time.bpf.c chooses the same place.
+        // time.bpf.c chooses the same statistic.
         let place = event.wrapping_mul(0x9e37_79b1) >> 28;
         words[3] = WAITING | u64::from(place) << 32;
         words[WAITS + place as usize * STRIDE] = u64::from(event) | 1 << 32;
@@ -129,7 +129,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     }
 }
 
-/// A running process may have left its call unnoticed.
+/// False for a running process, which may have left its call unnoticed.
 pub(super) fn is_in_call(words: &[u64]) -> bool {
     const RUNNING: u16 = 1;
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0

@@ -50,7 +50,7 @@ INLINE void count_lost(u32 what)
 
 enum state { FREE, RUNNING, READY, WAITING };
 
-// A short wait changes only one cache line.
+// Aligned, so that a short wait changes only one cache line.
 struct lined {
     struct statistic statistic;
 } __attribute__((aligned(64)));
@@ -74,9 +74,9 @@ struct slot {
     u64 ready;
     u64 switches;
     // ---- first cache line ends; the second is also written at a sleep ----
-    // Scheduler's processor time at the last switch.
+    // Processor time by the scheduler's count, at the last switch.
     u64 exec;
-    // Receipt of the current command, or 0.
+    // When the current command was received, or 0.
     u64 received;
     u64 commands;
     // Address of the event number, or 0.
@@ -91,7 +91,7 @@ struct slot {
     // ---- second line ends ----
     u64 started;
     u64 ended;
-    // Since boot. Unique together with the pid.
+    // Start time since boot. Unique together with the pid.
     u64 birth;
     struct call call;
     // Commands, each from its receipt until the process waits for the next command or receives it.
@@ -178,8 +178,8 @@ INLINE void end_command(struct slot *slot, u64 now)
     slot->received = 0;
 }
 
-// deadlock_timeout interrupts waits for locks and pins. In other events of the pin's class, LWLocks since PostgreSQL
-// 19, each sleep is a wait.
+// Whether one wait may take several sleeps: deadlock_timeout interrupts waits for locks and pins. Since PostgreSQL 19,
+// the class of pins also has LWLocks, of which each sleep is a wait.
 INLINE int may_go_on(u32 event)
 {
     return event >> 24 == 0x03 || event == BUFFER_PIN;
@@ -225,12 +225,10 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Reads the event of a process about to sleep, the most expensive step here.
-//
-// A process keeps one shared memory entry nearly all its life, so the event's address is cached. In its last moments it
-// may wait without an entry. The cached entry may be another process's by then, so the pointer is checked again. The
-// check is skipped for interruptible sleeps with an event: without an entry, these only occur when writing a last line
-// to a blocked log.
+// Reads the event of a process about to sleep, the most expensive step here. Its address is cached, because a process
+// keeps one shared memory entry nearly all its life. A process that exits may wait after another one took over its
+// entry, so the pointer is checked again. Interruptible sleeps with an event need no check: without an entry, they only
+// occur when writing a last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
@@ -388,7 +386,7 @@ int time_fork(u64 *ctx)
             *number = index + 1;
             return 0;
         }
-        // `time_exit` cannot find and end this slot.
+        // `time_exit` cannot find this slot, so it ends here.
         slot->ended = now;
     }
     count_lost(LOST_PROCESSES);

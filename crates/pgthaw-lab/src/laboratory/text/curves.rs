@@ -1,5 +1,3 @@
-//! Verdicts over curves, and forecasts beside measurements.
-
 use super::figures::render_instant;
 use crate::study::StudyForecast;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
@@ -11,7 +9,6 @@ use terminal::{
     Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
 };
 
-/// Verdict, curve with fit, and figures. `name` distinguishes several curves.
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
     let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
     lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
@@ -161,7 +158,7 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; for {count} of them, only the forecast or only the measurement says never"),
+        count => format!("; for {count} of them, only the forecast or only the measurement reached the event"),
     };
     format!(
         "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",

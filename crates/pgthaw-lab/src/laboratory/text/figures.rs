@@ -1,5 +1,3 @@
-//! Table columns for the figures of points.
-
 use crate::verdict::{BackgroundWrites, Metric, PointSummary};
 use host::units::Bytes;
 use model::{AT_ONCE, is_at_once};
@@ -10,11 +8,11 @@ type Write = fn(f64) -> String;
 #[derive(Clone, Copy)]
 enum Show {
     Median(Write),
-    /// The median, if any trial exceeds 0.
+    /// The median; empty if no trial exceeds 0.
     Rare(Write),
     /// Minimum and maximum. Empty for a single trial, or if none reached the event.
     Ends(Write),
-    /// Interval of the median, such as `9800–10200`. Empty with too few trials, whose range is shown anyway.
+    /// Confidence interval of the median, such as `9800–10200`. Empty with too few trials.
     Interval(Write),
 }
 
@@ -93,7 +91,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // Limit for events that did not occur.
+    // Lower limit of the figure, shown if the event did not occur in the trial.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),
@@ -141,7 +139,7 @@ fn render_figure(figure: f64) -> String {
     if figure < 10.0 && figure.fract() != 0.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }
 
-/// Times often differ by less than a tenth of a second.
+/// Two decimals, because times often differ by less than a tenth of a second.
 fn hundredths(figure: f64) -> String {
     format!("{figure:.2}")
 }

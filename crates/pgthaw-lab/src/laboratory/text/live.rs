@@ -1,5 +1,3 @@
-//! Live display of a running study, and text of the demo.
-
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -220,8 +218,8 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     format!(
         "pgthaw creates a scratch PostgreSQL with a database of scale {scale} ({database}) on the disk {disk}.\n\
          Each strategy starts from the same verified cold state, while pgbench runs against the server. In the first act the \
-         load reads everything, in the second one 99 % of the transactions read the newest tenth.\n\
-         Ctrl-C stops it at any time and cleans up."
+         load reads everything, in the second one 99 % of the transactions read the newest tenth of the rows.\n\
+         Ctrl-C stops the demo at any time and cleans up."
     )
 }
 

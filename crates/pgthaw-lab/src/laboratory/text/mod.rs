@@ -1,5 +1,3 @@
-//! Terminal output: running studies, tables and verdicts.
-
 mod curves;
 mod figures;
 mod live;

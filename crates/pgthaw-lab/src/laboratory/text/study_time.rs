@@ -1,4 +1,4 @@
-//! Time accounts of a study's servers by point, with a check of the sums.
+//! Text of where the servers' time went at each point, with a check of the sums.
 
 use console::measure_text_width;
 
@@ -9,7 +9,7 @@ use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
 pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
     if points.is_empty() {
-        return "the study has no account of its servers' time: it sets time = false".to_owned();
+        return "the study did not measure where its servers' time went: it sets time = false".to_owned();
     }
     let mut lines = Vec::new();
     lines.extend(render_groups(points, groups(points), width));
@@ -71,7 +71,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
-/// Sampled accounts count neither commands nor switches.
+/// Returns `None` if times were sampled: samples count neither commands nor context switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
     one.time.total.is_exact().then_some(number)
 }
@@ -124,9 +124,9 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(one) = most(TimeFigures::processors_used) {
         let used = one.time.processors_used();
-        let judged = if used <= 1.02 * there { "possible" } else { "impossible: the account is wrong" };
+        let judged = if used <= 1.02 * there { "possible" } else { "impossible: the measurement is wrong" };
         notes.push(format!(
-            "check: the account shows at most {used:.2} of {} in use, which is {judged}",
+            "check: the server used at most {used:.2} of {}, which is {judged}",
             counted(processors, "processor")
         ));
     }
@@ -161,8 +161,8 @@ const READ: &str = "READ is the time from the end of one command to the receipt 
 const ESTIMATED: &str =
     "some times are estimates from samples, which have no counts and cannot separate running from ready: docs/waits.md";
 
-const CUT_SHORT: &str = "some trials have an account of their first seconds only, because it used more than 2 % of all processors; time = true in \
-                         the study file continues it";
+const CUT_SHORT: &str = "some trials have times of their first seconds only, because measuring them used more than 2 % of all processors; with \
+                         time = true in the study file, pgthaw measures whole trials";
 
 #[cfg(test)]
 mod tests {

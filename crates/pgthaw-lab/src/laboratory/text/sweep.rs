@@ -1,5 +1,3 @@
-//! Text of sweeps: plan, results and comparisons.
-
 use std::time::Duration;
 
 use super::figures::figure_columns;
@@ -13,7 +11,7 @@ use crate::verdict::{
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, printable, render_columns, render_duration};
 
-/// Limit of lines; `--json` has all.
+/// Maximum number of table lines; `--json` has all.
 const LINES_MAX: usize = 60;
 
 /// Output of `bench --dry-run`.
@@ -70,7 +68,7 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
-        // Points of an unavailable warmer have no trials.
+        // A complete study may have fewer trials than planned: a warmer that cannot run has none.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
         None => format!("{trials} of {}: the same command resumes it{took}", counted(planned, "trial")),
     };
@@ -224,7 +222,7 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
 
 type Part = fn(&DatabaseMaking) -> &str;
 
-/// Names only differing properties.
+/// Names only properties in which the databases differ.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);
@@ -273,7 +271,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
     let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
-    // Percentage of studies with eight pairs that report a difference of equal sides.
+    // Percentage of studies with eight pairs that would report a difference although both sides are identical.
     let alarms = |cell: &NoiseCell| cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
     let columns = vec![
         Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
@@ -286,7 +284,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
         Column::number("false alarms", 3, cells(&alarms)),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
     ];
-    let mut lines = vec![format!("A' against A (equal sides) in {sweep}"), String::new()];
+    let mut lines = vec![format!("A' against A (two measurements of each point) in {sweep}"), String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.join("\n")
 }
@@ -302,7 +300,7 @@ const TOLD_RATIO: f64 = 10.0;
 fn render_change(ratio: Option<f64>) -> String {
     let told = |ratio: f64| match ratio {
         ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
-        // Too few pairs for a meaningful figure.
+        // A ratio this large comes from too few pairs to be meaningful.
         _ => "> 10 ×".to_owned(),
     };
     ratio.map(told).unwrap_or_default()

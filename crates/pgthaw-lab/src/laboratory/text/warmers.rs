@@ -1,5 +1,3 @@
-//! Comparison of warmers: ratios over rounds, effects on the load, and verdicts over curves.
-
 use std::collections::BTreeSet;
 
 use super::curves::{render_fit, verdict_name};
@@ -111,14 +109,14 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Suffix for trials whose level differs from the others.
+/// Suffix for trials whose steady level is lower than that of the study's other trials.
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
 /// Verdicts by warmer in table order, with fits for `nothing`.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =
-        vec![String::new(), "verdicts on the curves of each warmer (pgthaw judge STUDY draws them):".to_owned()];
+        vec![String::new(), "verdicts on the curves of each warmer (pgthaw judge STUDY draws the curves):".to_owned()];
     for point in points {
         let is_own = |trial: &&TrialOutline| trial.number == point.number && trial.failure.is_none();
         let own: Vec<&TrialOutline> = trials.iter().filter(is_own).collect();

@@ -32,7 +32,7 @@ pub struct TrialFiles {
 }
 
 impl TrialFiles {
-    /// Number of clients, as the log's highest client number implies.
+    /// Number of clients that the log's highest client number implies.
     pub fn clients(&self) -> Option<u32> {
         let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
@@ -183,13 +183,13 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     Some(format!("{} is missing, and its transactions are not counted", missing.display()))
 }
 
-/// Joins logs by names, or by overlapping times and disjoint clients.
+/// Joins the logs of each run: by names, or by overlapping times and disjoint clients.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
     // Every run has a client 0. A log without client 0 is a part of a run.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
-    // Whole runs first, so that parts can join them.
+    // Sorts whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
     let mut runs: Vec<Log> = Vec::new();
     for log in logs {
@@ -222,7 +222,7 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Tolerates a missing last line of progress, and rounding to one decimal.
+/// Whether progress lines and `transactions` agree, apart from a missing last line and rounding to one decimal.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
@@ -309,7 +309,7 @@ fn ambiguous(log: &Log, reports: [&Report; 2]) -> Error {
     let others = if one == other { one } else { format!("{one} or {other}") };
     Error::Unfit {
         problem: format!("cannot determine whether {} belongs to the same run as {others}", name_files(&log.paths)),
-        remedy: "put the files of each run into a directory of its own, and name the directories".to_owned(),
+        remedy: "put each run's files into a directory of its own, and give the directories as arguments".to_owned(),
     }
 }
 
@@ -339,7 +339,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
 /// Maximum share of transactions in the last interval, which pgbench does not log.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Time of the transactions that the log lacks.
+/// Estimated seconds that the transactions missing in the log took. `None` if too many are missing.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
@@ -369,8 +369,6 @@ fn is_sample(log: &Log, report: &Report) -> bool {
         && report.holds.clients.is_some_and(|told| clients <= told)
         && report.holds.lasted_seconds().is_some_and(is_as_long)
 }
-
-// ---- file contents ----
 
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
@@ -414,7 +412,7 @@ pub struct Survey {
     clients: BTreeMap<u32, Numbers>,
     /// First begin to last end, in microseconds since 1970.
     pub span_us: Option<(i64, i64)>,
-    /// Maximum backward step between lines, in microseconds.
+    /// Largest step back between the timestamps of two lines, in microseconds.
     pub back_us: i64,
     /// Length of an interval in seconds; `None` if there is only one.
     pub width: Option<i64>,
@@ -549,7 +547,8 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by the clients' numbering, which has no gaps. Exceeds the lines if some are missing.
+    /// Number of transactions by the clients' numbering, which has no gaps. Exceeds the number of lines if lines are
+    /// missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
@@ -576,7 +575,7 @@ struct Scope {
     /// `None` for individually named files.
     directory: Option<PathBuf>,
     is_tools: bool,
-    /// In pgbench-tools, this may also be a set of tests.
+    /// In pgbench-tools, `server` may also name a set of tests.
     server: Option<String>,
     logs: Vec<Log>,
     reports: Vec<Report>,
@@ -704,7 +703,7 @@ fn read_report(path: &Path) -> Result<PgbenchReport> {
     Ok(report)
 }
 
-/// `option_parse_int` in pgbench.c, and `MAX_BACKENDS` in postmaster.h.
+/// Upper limits from `option_parse_int` in pgbench.c and `MAX_BACKENDS` in postmaster.h.
 const NUMBER_MAX: u32 = i32::MAX as u32;
 const CLIENTS_MAX: u32 = 262_143;
 

@@ -1,5 +1,3 @@
-//! Import of results of pgbench and pgbench-tools as one sweep.
-
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -321,7 +319,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             Finding::Assumed {
                 what: "imported: pgthaw did not check the start state, and server, machine and reads are unknown"
                     .to_owned(),
-                how: "measure with `pgthaw bench` to know them".to_owned(),
+                how: "measure with `pgthaw bench` to record these facts".to_owned(),
             }
             .into(),
         ],

@@ -1,5 +1,3 @@
-//! Computes seconds and latencies from a trial's most detailed files.
-
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -20,7 +18,7 @@ const SECONDS_MAX: i64 = 31 * 24 * 3600;
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
-/// MAX_SCRIPTS in pgbench.c.
+/// Maximum number of scripts (MAX_SCRIPTS in pgbench.c).
 const SCRIPTS_MAX: u32 = 128;
 
 #[derive(Debug, Default)]
@@ -31,10 +29,10 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// Time from the first begin to the last end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Seconds that the transaction counts cover, if the end of the run is missing.
+    /// Duration that the transaction counts cover, if the log lacks the end of the run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Counted by second, not by longer intervals.
+    /// Whether transactions were counted by second, not by longer intervals.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }
@@ -166,7 +164,7 @@ fn longest(paths: &[PathBuf]) -> i64 {
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// Figures of a second, from its share of the intervals that cover it.
+/// Figures of one second, from each interval in proportion to the overlap.
 #[derive(Clone, Debug, Default)]
 struct Second {
     transactions: u64,

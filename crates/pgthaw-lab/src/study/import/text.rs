@@ -1,5 +1,3 @@
-//! Decodes files compressed by gzip or in UTF-16.
-
 use std::io::{self, BufRead, BufReader, Read};
 
 use encoding_rs::{UTF_16BE, UTF_16LE};

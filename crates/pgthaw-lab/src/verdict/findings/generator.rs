@@ -105,7 +105,7 @@ fn idle_backends(waits: &Waits) -> f64 {
     waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
 }
 
-/// `None` without a rate.
+/// Share of the response time before transactions began; `None` without a rate.
 fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
     let (mut response, mut lag) = (0.0, 0.0);
     for script in &trial.scripts {

@@ -1,5 +1,3 @@
-//! Findings against a trial, a whole sweep, or an import.
-
 mod generator;
 mod trial;
 
@@ -37,7 +35,7 @@ fn find_one_repeat(repeats: u32) -> Option<Finding> {
 }
 
 fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
-    // A single server's name adds nothing.
+    // Omits the name of a single server.
     let named =
         |servers: Vec<&String>| if builds.len() > 1 { servers.into_iter().cloned().collect() } else { Vec::new() };
     let asserting = builds.iter().filter(|(_, build)| build.has_assertions).map(|(name, _)| name);
@@ -112,7 +110,6 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
-/// Adds findings to those from parsing the files.
 pub fn judge_import(imported: &mut Imported) {
     let Imported { run, trials, facts } = imported;
     for (trial, facts) in trials.iter_mut().zip(facts) {

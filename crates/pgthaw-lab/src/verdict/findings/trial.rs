@@ -1,5 +1,3 @@
-//! The findings against a single trial.
-
 use std::collections::BTreeSet;
 
 use super::generator::{GeneratorSigns, find_saturation};
@@ -78,7 +76,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_other_start(trial, circumstances.memory),
         find_short_run(trial).filter(|_| unsteady.is_none()),
         unsteady,
-        // The combined speed of several devices is unknown.
+        // No forecast for several devices: their combined speed is unknown.
         find_short(trial, disk).filter(|_| circumstances.parts.is_empty()),
         find_few(trial).filter(|_| !is_without_curve),
         find_nothing_served(trial),
@@ -116,7 +114,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     findings.map(MeasurementVerdict::from).collect()
 }
 
-/// Tolerance for an account above the processors' time: clocks differ.
+/// Factor by which the server's measured time may exceed the processors' time, because clocks differ.
 const ACCOUNT_CLOSED: f64 = 1.02;
 
 fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
@@ -125,7 +123,7 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// Reports an account of more processor time than exists. Sampled accounts are skipped: they cannot distinguish running
+/// Reports if the server used more processor time than exists. Skips sampled times: samples cannot distinguish running
 /// from runnable processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
