@@ -243,7 +243,7 @@ fn damage_is_found_and_named() {
 
     fs::write(&newest, &bytes[..middle]).unwrap();
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
-    assert!(text.contains("cut off"), "{text}");
+    assert!(text.contains("truncated"), "{text}");
     server.pgthaw(&["snapshot", "show", "newest~1"]).ok();
 }
 
@@ -256,7 +256,7 @@ fn a_damaged_newest_one_gives_way_to_the_one_before() {
         let receipt = server.pgthaw(&["restore", "--tier", "os", "--json"]).ok().json();
         let remarks = receipt["remarks"].to_string();
         assert!(remarks.contains(newest.to_str().unwrap()), "{remarks}");
-        assert!(remarks.contains("cut off") || remarks.contains("is empty"), "{remarks}");
+        assert!(remarks.contains("truncated") || remarks.contains("is empty"), "{remarks}");
         let damaged = newest.to_str().unwrap();
         let status = server.pgthaw(&["snapshot", "list", "--verify", damaged]).status;
         for named in [damaged, "newest~0"] {
