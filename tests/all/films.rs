@@ -394,7 +394,7 @@ fn a_film_that_is_damaged_or_of_another_cluster_is_passed_over() {
     assert!(remarks.contains("skipped film") && remarks.contains("truncated"), "{receipt:#}");
     let shown = server.pgthaw(&["film", "show", path.to_str().unwrap()]).ends_with(1).stderr;
     assert!(shown.contains("is damaged") && shown.contains("record the job again"), "{shown}");
-    assert!(list()["films"].to_string().contains("cut off"));
+    assert!(list()["films"].to_string().contains("truncated"));
 
     let other = servers::start_new(15, &[]);
     let identifier = other.psql("SELECT system_identifier FROM pg_control_system()");

@@ -253,7 +253,7 @@ fn a_lock_that_stops_the_others_is_told_with_its_holder() {
     let report = watch(&server, &["--source", "bpf"], &script);
     let stalls = report["stalls"].as_array().unwrap();
     let locks: Vec<&Value> = stalls.iter().filter(|stall| stall["kind"] == "lock").collect();
-    assert!(!locks.is_empty(), "{stalls:#?}");
+    assert!(!locks.is_empty(), "{report:#}");
     let (sentence, length) = (locks[0]["sentence"].as_str().unwrap(), locks[0]["length_ns"].as_u64().unwrap());
     assert!(sentence.contains("LOCK TABLE pgbench_branches") && sentence.contains("holds a lock"), "{sentence}");
     // Who has a row may wait for the table, and others for his row.
