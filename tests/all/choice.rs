@@ -132,7 +132,7 @@ fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
         assert!(chosen["age_seconds"].as_i64().unwrap() >= 0, "{chosen:#}");
     }
     let text = server.pgthaw(&["restore", "--tier", "os", "--dry-run"]).ok().stdout;
-    assert!(text.contains(&format!("a warmer snapshot: {warm}, taken ")), "{text}");
+    assert!(text.contains(&format!("a warmer one: {warm}, taken ")), "{text}");
     assert!(text.lines().any(|line| line.contains("pgthaw restore -h ") && line.ends_with(&*warm)), "{text}");
     let chosen = restore(&server, &[&warm, "--dry-run"])["snapshot"].clone();
     assert_eq!((&chosen["reason"], &chosen["warmer"]), (&Value::from("named"), &Value::Null));

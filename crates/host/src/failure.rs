@@ -176,10 +176,6 @@ impl Capability {
     }
 }
 
-/// `psql` in a command to be printed; printing adds the options that lead to the server. No name in a command contains
-/// it, because `quote_argument` escapes its first character.
-pub const SERVERS_PSQL: &str = "\u{2061}psql";
-
 /// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
 /// NUL, which no server's name contains.
 pub fn quote_argument(text: &str) -> String {

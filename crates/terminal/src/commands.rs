@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use host::failure::{SERVERS_PSQL, quote_argument};
+use host::failure::quote_argument;
 
 /// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
@@ -21,6 +21,9 @@ const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 /// Follows a backtick in data, such as a job's command line, which must not be changed. It has no width, `printable`
 /// escapes it, and it is never printed.
 const NO_ADVICE: char = '\u{2060}';
+
+/// Start of a loop over databases.
+const LOOP: &str = "; do psql -d ";
 
 /// Parts of commands that lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -167,7 +170,10 @@ impl Run {
             return match (&server.monitor, command) {
                 (Some(monitor), MONITOR) => self.complete_one(monitor),
                 _ if is_psql => command.replacen("psql", psql, 1),
-                _ => command.replace(SERVERS_PSQL, psql),
+                _ => match find_loop(command) {
+                    Some(at) => format!("{}; do {psql} -d {}", &command[..at], &command[at + LOOP.len()..]),
+                    None => command.to_owned(),
+                },
             };
         };
         if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
@@ -193,6 +199,11 @@ impl Run {
         let added: String = added.into_iter().filter(is_lacking).map(|(_, added)| &**added).collect();
         format!("{before}pgthaw {name}{added}{}", &words[name.len()..])
     }
+}
+
+/// The names before the loop are shell words, which may contain its text.
+fn find_loop(command: &str) -> Option<usize> {
+    command.match_indices(LOOP).map(|(at, _)| at).find(|at| shlex::split(&command[..*at]).is_some())
 }
 
 /// Options stand before a job.
@@ -250,7 +261,7 @@ mod tests {
             ("run `sudo -u bob pgthaw doctor`", "run `sudo -u bob pgthaw doctor -p 5433 -d shop`"),
             ("`psql -d shop -c 'CREATE EXTENSION x'`", "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION x'"),
             (
-                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do \u{2061}psql -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
+                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do psql -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
                 "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do sudo -u postgres psql -p 5433 -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
             ),
             ("`psql -p 1 -d shop -l`", "psql -p 1 -d shop -l"),

@@ -368,7 +368,7 @@ mod availability_tests {
             refused("effective_cache_sise = \"1GB\""),
             "settings.effective_cache_sise: this server has no such setting; did you mean effective_cache_size?"
         );
-        assert!(refused("block_size = 8192").contains("fixed when the server was built"));
+        assert!(refused("block_size = 8192").contains("set at build time"));
         let told = check("work_mem = [\"1MB\", \"1 XB\"]").unwrap();
         assert!(told.len() == 1 && told[0].starts_with("settings.work_mem: trials with 1 XB will fail"), "{told:?}");
     }

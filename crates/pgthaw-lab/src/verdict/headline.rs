@@ -269,8 +269,7 @@ mod tests {
         let varied = ["clients".to_owned()];
         let told = render_sweep_headline(&varied, &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        let compare =
-            "overlap with those of clients 1: compare them in pairs (`pgthaw results compare clients=2 clients=1`).";
+        let compare = "overlap with those of clients 1: compare them in pairs (`pgthaw results compare 'clients=2' 'clients=1'`).";
         assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
         let told = render_sweep_headline(&varied, &[other, slow.clone(), rival, best.clone()]);
         assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with those of clients 1"), "{told}");

@@ -264,7 +264,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     }
     if let Some(warmer) = warmer {
         let name = printable(&warmer.name);
-        lines.push(format!("  a warmer snapshot: {name}, {}", render_when(warmer)));
+        lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
         lines.push(format!("    {}", render_held(warmer)));
         lines.push(format!("    `pgthaw restore {}`", quote_argument(&warmer.name)));
     }
@@ -277,7 +277,7 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest, as warm as those from before the server's start{start}"),
+        Reason::AsWarmSinceStart => format!("the newest, as warm as those before the start{start}"),
         Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
         Reason::WarmestStartUnknown => {
