@@ -597,7 +597,7 @@ fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
                 }
             }
         }
-        kind => Err(format!("a value of type {kind}, or nested too deeply")),
+        kind => Err(format!("it contains an unknown type of value ({kind}), or values nested too deeply")),
     }
 }
 

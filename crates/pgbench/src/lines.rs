@@ -215,7 +215,8 @@ impl LoggedTransaction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// With `--rate`, latency counts from the scheduled time. Without it, `lag_us` may be the number of retries.
+    /// With `--rate`, latency counts from the scheduled time. Without `--rate`, ignore `lag_us`: with `--max-tries`, pgbench
+    /// writes the number of retries in its column.
     Answered { latency_us: u64, lag_us: u64 },
     /// Failed after all retries.
     Failed,

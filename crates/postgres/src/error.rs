@@ -282,7 +282,7 @@ impl Explain for Error {
             Error::RootCertificateMissing => {
                 "set sslrootcert (PGSSLROOTCERT) to the authority's certificate, or to system for the certificates of this machine"
             }
-            Error::SystemUserUnknown(_) => "give the role with -U; `getent passwd` lists the users",
+            Error::SystemUserUnknown(_) => "name the role with -U (`getent passwd` does not list this OS user)",
             Error::Option { .. } | Error::NoPort => {
                 "correct the value in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
             }

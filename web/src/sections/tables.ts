@@ -79,7 +79,7 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
   return part(null, "Differences between equal sides",
-    "Every point was measured twice, as the equal sides A and A’. A difference below the noise floor may be noise. “False alarms” is the share of studies with eight such pairs that would find a difference.",
+    "Every point was measured twice, as the equal sides A and A’. A difference below the noise floor may be noise. “False alarms” is the probability that a study with eight pairs of A and A’ reports a difference.",
     table("Differences between equal sides", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 

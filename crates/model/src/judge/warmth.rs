@@ -96,7 +96,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
     let Some(pages) = pages else {
         let fast = find_like_memory(series, tail).filter(|_| !has_risen);
-        return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is unknown".to_owned()));
+        return fast.unwrap_or_else(|| unknown("the number of pages that the workload uses is unknown".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions, even

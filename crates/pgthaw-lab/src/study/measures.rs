@@ -225,23 +225,23 @@ pub const MEASURES: &[Measure] = &[
     measure("writeback_bytes", Bytes, "being written", |s| Some(s.writeback_bytes.0 as f64))
         .joined(Most, "writeback_bytes")
         .drawn(DIRTY, "being written"),
-    measure("pressure_cpu_some", Ratio, "share of the second in which a task waited for a processor", |s| {
+    measure("pressure_cpu_some", Ratio, "share of the time in which a task waited for a processor", |s| {
         s.pressure.cpu_some
     })
     .joined(Mean, "cpu_pressure")
     .drawn(PRESSURE, "for a processor"),
-    measure("pressure_io_some", Ratio, "share of the second in which a task waited for a disk", |s| s.pressure.io_some)
+    measure("pressure_io_some", Ratio, "share of the time in which a task waited for a disk", |s| s.pressure.io_some)
         .joined(Mean, "io_pressure")
         .drawn(PRESSURE, "for a disk"),
-    measure("pressure_io_full", Ratio, "share of the second in which all tasks waited for a disk", |s| {
+    measure("pressure_io_full", Ratio, "share of the time in which all tasks waited for a disk", |s| {
         s.pressure.io_full
     }),
-    measure("pressure_memory_some", Ratio, "share of the second in which a task waited for memory", |s| {
+    measure("pressure_memory_some", Ratio, "share of the time in which a task waited for memory", |s| {
         s.pressure.memory_some
     })
     .joined(Mean, "memory_pressure")
     .drawn(PRESSURE, "for memory"),
-    measure("pressure_memory_full", Ratio, "share of the second in which all tasks waited for memory", |s| {
+    measure("pressure_memory_full", Ratio, "share of the time in which all tasks waited for memory", |s| {
         s.pressure.memory_full
     }),
 ];

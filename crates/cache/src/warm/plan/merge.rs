@@ -212,10 +212,10 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 
 // ---- balance ----
 //
-// Chooses the gaps to read for a whole plan, on a device that overlaps the costs of reads and bytes.
+// Chooses the gaps to read for a whole plan, on a device where the time for requests and the time for bytes overlap.
 //
-// Such a device takes about as long as the larger cost. So a plan limited by bytes should read fewer gaps, and one
-// limited by reads more. Reads, cut to the largest read, are then counted exactly.
+// Such a device takes about as long as the larger of the two. So a plan limited by bytes should read fewer gaps, and one
+// limited by requests more. Afterwards the requests are counted exactly, with long reads split at the largest request.
 
 /// Gaps longer than this are read all together or not at all.
 const GAP_MAX: usize = 1024;
