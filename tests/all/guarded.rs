@@ -85,6 +85,7 @@ fn a_job_runs_under_every_limit() {
         "--nproc=1",
         "--rss=0",
         "--rtprio=0",
+        "--rttime=1",
         "--sigpending=0",
         "--stack=65536",
         "--stack=300000",

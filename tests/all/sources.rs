@@ -9,8 +9,12 @@ fn quoted(text: &str) -> Vec<String> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
 }
 
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
 fn read(file: &str) -> String {
-    std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file)).unwrap()
+    std::fs::read_to_string(root().join(file)).unwrap()
 }
 
 /// Does it need neither a server nor minutes?
@@ -32,8 +36,7 @@ fn every_command_of_the_page_is_one() {
             words.push("--print");
         }
         if is_quick(&words) {
-            let output =
-                home.command(&words).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).output().unwrap();
+            let output = home.command(&words).current_dir(root()).output().unwrap();
             assert!(Output::from(output).ok().stdout.len() > 20, "{command}");
             continue;
         }
@@ -58,7 +61,7 @@ fn every_row_is_there_once_and_every_study_too() {
     let studies =
         page.split(|letter: char| letter == '`' || letter.is_whitespace()).filter(|word| word.starts_with("lab/"));
     for study in studies {
-        assert!(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(study).exists(), "{study}");
+        assert!(root().join(study).exists(), "{study}");
     }
     for (name, text) in rows {
         let is_stated = !text.starts_with('(') || text.starts_with("(part) ") || text.starts_with("(no) ");
@@ -74,6 +77,25 @@ fn its_verdicts_and_metrics_have_these_names() {
     for line in page.lines().filter(|line| told(line, "verdict") || told(line, "metric")) {
         for name in quoted(line).into_iter().filter(|text| !text.contains([' ', '[', '=']) && !text.starts_with('-')) {
             assert!(measures.contains(&format!("`{name}`")), "{name} is not in docs/measures.md: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_promise_of_the_security_page_names_tests_that_are_there() {
+    let page = read("docs/security.md");
+    let promises = page.split("## Promises").nth(1).unwrap().split("\n\n").nth(2).unwrap();
+    for promise in promises.split("\n- ") {
+        let named = promise.trim_end().strip_suffix(')').and_then(|text| text.rsplit_once('('));
+        let named = quoted(&named.unwrap_or_else(|| panic!("{promise} names no test")).1.replace('\n', " "));
+        assert!(!named.is_empty(), "{promise}");
+        for name in named {
+            let parts: Vec<&str> = name.trim_end_matches('…').split("::").collect();
+            let places = ["tests/all/", "tests/"].map(|folder| format!("{folder}{}", parts.join("/")));
+            let is_module = places.iter().flat_map(|place| [format!("{place}.rs"), format!("{place}/mod.rs")]);
+            let is_there = is_module.map(|file| root().join(file)).any(|file| file.exists());
+            let is_function = || read(&format!("tests/all/{}.rs", parts[0])).contains(&format!("fn {}", parts[1]));
+            assert!(is_there || (parts.len() == 2 && is_function()), "{name} of {promise}");
         }
     }
 }
