@@ -44,7 +44,7 @@ export function listen(page, isExpected) {
 }
 
 /** What the page shows once it is so. A chart is drawn when it is next on screen, which is soon and not at once. */
-export async function once(page, look, isSo, patience = 30_000) {
+export async function once(page, look, isSo, patience = 120_000) {
   const deadline = Date.now() + patience;
   for (;;) {
     const seen = await page.evaluate(look);

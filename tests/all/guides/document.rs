@@ -109,7 +109,7 @@ fn normalize(line: &str) -> String {
     // Then the clients are slow instead of silent.
     let line = line.replace("the clients, or the network to them, were slow", "the clients sent nothing");
     let line = line.replace("backends waited for their client.", "backends waited for them.");
-    let units = r"(?: ?(?:%|(?:bytes|[kMGT]B|[KMGT]iB|ns|µs|ms|s|min|h)(?-u:\b)))?";
+    let units = r"(?: ?(?:%|(?:bytes|k|[kMGT]B|[KMGT]iB|ns|µs|ms|s|min|h)(?-u:\b)))?";
     let line = replace(&line, &format!(r"[<±+-]?(?-u:\b)u?[0-9][0-9.,:–-]*{units}(?: ?\+)?"), NUMBER);
     let line = replace(&line, r"(?:,? -p #)+", "");
     let line = replace(&line, r"\(# to #\)", NUMBER);
@@ -180,6 +180,7 @@ mod tests {
             ("first, s  last, s", "first, s  last, s  in buffers"),
             ("t  1  1.83 s  1.81 s+  -  -", "t  2  30 ms  3.1 ms  4  8.19 kB"),
             ("warm  2.9 s (2.5 to 3.4 s)  4 s", "warm  0.2 s  0.2 s"),
+            ("steady  676  3549", "steady  609  11.6k"),
             ("orders  40 MB  0%  0%  0%  ····", "orders  9 MB  1%  <1%  9%  u5 61% u4 14%  ▁█·"),
             ("listen at -p 5432).", "listen at -p 5433, -p 40123)."),
         ] {
