@@ -75,6 +75,7 @@ pub struct FullDisk {
     pub instead: Option<&'static str>,
 }
 
+/// Messages of strerror(3) and SQLite for a full disk or quota.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {

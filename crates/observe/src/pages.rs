@@ -39,6 +39,7 @@ pub enum PageEventKind {
     Grown,
 }
 
+/// Up to 64 adjacent units of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEvent {
     /// Monotonic clock.

@@ -17,6 +17,7 @@ const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
 
+/// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
 /// A run that spent a smaller share of its time on the device does not show the cost of a read.
@@ -128,6 +129,7 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
+    /// Indexes of `steps`, sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
@@ -456,7 +458,9 @@ struct Simulation<'a> {
     begun: usize,
     clock: f64,
     reads: &'a [Read],
+    /// Indexes of `reads` by fork and position.
     by_position: Vec<u32>,
+    /// Reads that cover each step, as a range of `by_position`.
     covers: Vec<(u32, u32)>,
     states: Vec<State>,
     taken: Vec<u32>,

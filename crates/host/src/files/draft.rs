@@ -120,6 +120,7 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
+    // The file is another user's, not regular, or already removed.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

@@ -161,6 +161,7 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
+/// Memory that `pid` can use without reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();

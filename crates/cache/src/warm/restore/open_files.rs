@@ -26,6 +26,7 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
+    /// In order of use.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 

@@ -289,6 +289,8 @@ pub fn remove_left_near(server_pid: u32) {
 }
 
 impl Isolation {
+    /// # Errors
+    /// If this user may not create cgroups, or none are mounted.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
         let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
         let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
