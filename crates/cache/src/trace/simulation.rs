@@ -184,7 +184,7 @@ const READ_AHEAD_BYTES: u64 = 128 << 10;
 /// Read size assumed for read-ahead. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// If more of the blocks in long runs are read one by one, long runs do not count as read ahead.
+/// If a larger share of the blocks in long runs is read one by one, long runs do not count as read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]

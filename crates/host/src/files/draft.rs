@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// File under a temporary name, removed on drop unless `place` renamed it; locked while its process lives.
+/// File under a temporary name, removed on drop unless `place` renamed it. Its lock distinguishes it from drafts of
+/// killed processes.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,

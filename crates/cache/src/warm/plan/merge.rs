@@ -11,7 +11,8 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// Gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its own.
+    /// The whole plan's gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its
+    /// own.
     pub merging: Option<Merging>,
 }
 

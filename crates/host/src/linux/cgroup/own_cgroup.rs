@@ -121,6 +121,9 @@ pub struct LeftCgroup {
 impl LeftCgroup {
     /// Removes the cgroup unless its creator is alive. The record may be forged, so only cgroup file systems are
     /// changed.
+    ///
+    /// # Errors
+    /// If it cannot be removed, or is not pgthaw's.
     pub fn remove(&self) -> Result<(), Error> {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
