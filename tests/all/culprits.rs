@@ -210,7 +210,7 @@ fn pgthaws_own_sessions_are_in_no_figure_table_or_metric() {
         let counted = [&report["commands"], &report["clients"]["lived_ns"], &report["client_ns"]];
         assert!(counted.iter().all(|one| one.as_u64().unwrap_or(0) == 0), "{source}: {counted:?}");
         let text = server.pgthaw(&["waits", "--source", source, "--seconds", "1"]).ok().stdout;
-        assert!(!text.contains("pgthaw::") && !text.contains("own sessions"), "{text}");
+        assert!(!text.contains("client backend::") && !text.contains("short-lived::"), "{text}");
         assert!(text.contains("background processes were idle for ") && !text.contains("::Activity::"), "{text}");
         let steps = server.pgthaw(&["top", "--source", source, "--seconds", "4"]).ok().stdout;
         for step in steps.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {

@@ -222,7 +222,7 @@ fn a_damaged_study_stands_in_no_others_way() {
         );
     }
     home.pgthaw(&["results", "drop", "damaged"]).ok();
-    assert!(!home.pgthaw(&["results"]).ok().stderr.contains("damaged: damaged"));
+    assert!(!home.pgthaw(&["results"]).ok().stderr.contains("results: damaged"));
 }
 
 /// PostgreSQL keeps NaN and infinities, SQLite the latter.

@@ -43,6 +43,7 @@ host::named!(Change);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
     pub fork: Fork,
+    /// 0 if the fork did not exist.
     pub blocks_before: u64,
     pub blocks_after: u64,
     pub os: TierDifference,

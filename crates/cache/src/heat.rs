@@ -132,6 +132,7 @@ const GREATEST_HEAT: u8 = 8;
 
 /// Disjoint sets of blocks by heat, from 1 on.
 type Levels = BTreeMap<u8, RoaringBitmap>;
+/// Levels of each fork, in the map's order.
 type HeatOfForks = Vec<Levels>;
 
 fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {

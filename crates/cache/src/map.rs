@@ -145,6 +145,7 @@ impl Map {
         self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
     }
 
+    /// Empty relations come last.
     pub fn every_relation(&self) -> impl Iterator<Item = &Relation> + Clone {
         self.relations.iter().map(|one| &one.relation).chain(&self.empty)
     }
@@ -223,6 +224,7 @@ impl Map {
     }
 }
 
+/// Cell of a residency bar: resident shares of its blocks, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,
@@ -275,6 +277,7 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
 
 impl Lookups {
+    /// Skips databases that do not answer.
     pub async fn read(server: &Server, databases: &[Database]) -> Lookups {
         let mut lookups = Lookups::default();
         for database in databases.iter().filter(|database| database.allows_connections) {

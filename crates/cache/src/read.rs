@@ -343,6 +343,7 @@ pub struct MapInputs<'a> {
     pub server: Option<&'a Server>,
     pub data_directory: Option<&'a DataDirectory>,
     pub page_cache: &'a dyn PageCache,
+    /// The shared catalogs are always read.
     pub databases: &'a [Database],
     /// Names of the databases to query, without partitioned tables; of others, only files are listed. `None`: all, with
     /// partitioned tables.

@@ -127,7 +127,7 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// Marks the relation at `place` as not selected. If it is a partition, or the index of an empty one, the
+    /// The relation at `place` is not selected, nor is an empty one that owns it. If either is a partition, the
     /// partitioned table is incomplete.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };

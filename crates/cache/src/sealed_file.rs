@@ -355,6 +355,7 @@ impl Footer {
     }
 }
 
+/// SHA-256 in lower-case hexadecimal, with the 64 bytes at `zeroed` read as zeros.
 pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
     let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
@@ -405,6 +406,7 @@ pub struct GroupReader<'a, S> {
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
+    /// `rows` must have been checked.
     pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
         GroupReader { source, group, rows, limits, next_column: 0 }
     }

@@ -75,6 +75,7 @@ pub struct FullDisk {
     pub instead: Option<&'static str>,
 }
 
+/// Messages of strerror(3) and SQLite for a full disk or quota.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
@@ -104,7 +105,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// Only `Tree`, which refuses other users' files, returns an I/O error with its own message.
+/// An error with its own message is pgthaw's refusal of another user's file, not the kernel's.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {

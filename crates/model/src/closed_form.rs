@@ -133,6 +133,7 @@ impl WarmUp {
     }
 }
 
+/// Golden-section search.
 fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     for _ in 0..100 {

@@ -53,6 +53,7 @@ pub struct StallFinder {
 #[derive(Clone, Debug)]
 struct Low {
     begin: usize,
+    /// Exclusive.
     end: usize,
     usual: f64,
     is_usual: bool,

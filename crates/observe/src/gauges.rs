@@ -252,7 +252,9 @@ impl ServerProcesses {
 /// Counters at one instant. An unreadable one counts as idle, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
+    /// Scheduled second.
     pub second: u32,
+    /// Actual time since boot.
     pub monotonic: Duration,
     /// Threads of the load generator, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,

@@ -39,6 +39,7 @@ pub enum PageEventKind {
     Grown,
 }
 
+/// Up to 64 adjacent units of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEvent {
     /// Monotonic clock.
@@ -46,7 +47,8 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Number of the unit of bit 0; bits of the event's units, and of those fetched since the probe opened.
+    /// Number of the unit of bit 0 (a multiple of 64); bits of the event's units, and of those fetched since the probe
+    /// opened.
     pub first_unit: u64,
     pub units: u64,
     pub fetched: u64,

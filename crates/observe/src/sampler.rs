@@ -44,6 +44,7 @@ pub struct Sources {
 struct Resident {
     bytes: Bytes,
     relations: Vec<Bytes>,
+    /// Monotonic instant of the next count.
     good_until: Duration,
 }
 
@@ -185,11 +186,13 @@ pub struct Counters {
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
     pub workload_read_bytes: Bytes,
+    /// Bytes read by server processes for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Second {
+    /// When the closing reading was taken.
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub lateness: Duration,
@@ -216,9 +219,11 @@ impl Counters {
 /// Counters at one instant. They never decrease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
+    /// Since boot.
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub counters: Counters,
+    /// Current bytes, not a counter.
     pub os_resident_bytes: Bytes,
 }
 

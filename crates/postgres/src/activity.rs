@@ -47,6 +47,7 @@ pub struct RowCounts {
     /// Of an index: rows fetched by plain index scans; of a table: by any index scan.
     pub fetched: u64,
     pub inserted: u64,
+    /// Updated or deleted rows.
     pub changed: u64,
 }
 
@@ -241,6 +242,7 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
     Ok(pid as u32)
 }
 
+/// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)

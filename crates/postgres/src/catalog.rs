@@ -41,6 +41,7 @@ pub struct BlockReads {
 pub struct RowCount {
     pub relation_oid: u32,
     pub rows: f64,
+    /// Above 0.
     pub blocks: u64,
     /// Primary key, else the first index.
     pub index_oid: Option<u32>,
@@ -106,6 +107,7 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
     in_time("read the statistics of the relations", collect_rows(rows, decode)).await
 }
 
+/// Analysed tables only.
 pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>> {
     let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {

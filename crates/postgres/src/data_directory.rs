@@ -58,6 +58,7 @@ impl DataDirectory {
         })
     }
 
+    /// Keeps links in the path.
     pub fn open_files(path: &Path) -> Result<Arc<Tree>> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
@@ -168,6 +169,7 @@ impl DataDirectory {
     }
 }
 
+/// Adds the error to `refused`; other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -228,6 +230,7 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 // `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
 // sizes always follow the constant `floatFormat`.
 
+/// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1234567.0;
 
 const SYSTEM_IDENTIFIER: usize = 0;

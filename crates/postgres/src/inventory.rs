@@ -129,6 +129,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
+/// Last reload, by the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
@@ -260,6 +261,7 @@ pub struct ServerBuild {
     pub compiler_flags: String,
 }
 
+/// Superusers only.
 pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild> {
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";

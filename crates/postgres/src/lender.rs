@@ -180,6 +180,7 @@ pub enum SettingRefusal {
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,
+    /// Has only an empty postgresql.conf.
     directory: TempDir,
 }
 

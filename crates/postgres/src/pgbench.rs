@@ -97,6 +97,7 @@ fn not_a_log(line: &str) -> Error {
 
 const LINE_BYTES_MAX: u64 = 4096;
 
+/// In no particular order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<()> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);

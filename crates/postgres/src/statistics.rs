@@ -158,7 +158,7 @@ impl Counted {
     }
 }
 
-/// Lower bound of the blocks that lookups read, by `pg_class.oid`.
+/// Lower bound of the number of blocks looked up, by `pg_class.oid`.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {

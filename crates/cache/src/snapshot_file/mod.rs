@@ -179,6 +179,7 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("snapshot", &COLUMNS)
 }
 
+/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub texts: [Vec<ByteArray>; 9],
@@ -299,6 +300,7 @@ const PAGE_LIMITS: PageLimits =
 const MAX_RELATION_BLOCKS: u64 = u32::MAX as u64;
 
 impl Snapshot {
+    /// The file is untrusted.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         read_snapshot_from(open(path)?, path)
     }
@@ -311,6 +313,7 @@ impl SnapshotHeader {
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 
+    /// Verifies the checksum, but reads no rows.
     pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
         verify(&open(path)?, path).map(|(_, header)| header)
     }

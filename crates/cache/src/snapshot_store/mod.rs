@@ -96,6 +96,7 @@ impl SnapshotStore {
         Ok(clusters)
     }
 
+    /// Generations of a cluster, newest first.
     pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let path = self.cluster_directory(system_identifier);
@@ -369,6 +370,7 @@ fn parse_age(name: &str) -> Option<usize> {
 
 const SNAPSHOTS: &str = "snapshots";
 
+/// `None` if locking takes too long or is not possible.
 fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     let lock = directory.as_fd().try_clone_to_owned().ok()?;
     for _ in 0..LOCK_TRIES {
@@ -452,6 +454,7 @@ impl Holding {
 }
 
 impl Candidates {
+    /// Adds a generation that is older than all others.
     pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
         self.generations.push(generation);
         self.headers.push(header);

@@ -67,6 +67,7 @@ pub struct Planned {
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
+    /// Inputs of a forecast without a preload, computed while the job runs.
     unread: Option<(Assist, Like)>,
 }
 
@@ -295,6 +296,7 @@ pub struct RunReceipt {
 }
 
 impl RunReceipt {
+    /// `wall_seconds`: since pgthaw's start.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -513,6 +515,7 @@ struct Windowed<'a> {
 #[derive(Default)]
 struct State {
     done: Preloaded,
+    /// Windows that are loaded, but not finished by the job.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
     /// Blocks by fork that stayed cached when the last finished window was evicted.

@@ -87,6 +87,7 @@ pub struct Progress {
     pub workers_seen: AtomicUsize,
     /// The job's page cache limit; 0 without isolation.
     pub cache_bytes: AtomicU64,
+    /// The job ended, or will not start.
     pub is_over: AtomicBool,
     /// Whether pgthaw should not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
@@ -115,6 +116,7 @@ pub struct Attend {
 }
 
 impl Attend {
+    /// Runs until the job is over. Afterwards all sessions are back in their cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -362,6 +364,7 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
+    /// Share of the capacity, 0 to 1.
     ratio: f64,
     /// Device capacity; if unknown, the maximum measured so far.
     capacity: DeviceProfile,
@@ -450,6 +453,7 @@ struct Child {
     last: Asked,
 }
 
+/// Bytes requested from files, and fetched from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,

@@ -306,6 +306,7 @@ fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
     }))
 }
 
+/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 struct Columns {
     longs: [Vec<i64>; 6],

@@ -291,6 +291,7 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, blocks) in forks {
+            // Fails for a relation that was dropped meanwhile.
             let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &runs(blocks), 1).await;
         }
     }

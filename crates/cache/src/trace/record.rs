@@ -29,6 +29,7 @@ pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 pub struct Recording {
     going: Going,
     thread: JoinHandle<Result<Looking, Error>>,
+    /// Blocks fetched for the job that nobody else has requested.
     pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -180,6 +181,7 @@ struct Looking {
     account: Account,
     job_bytes: Bytes,
     progress: Arc<Progress>,
+    /// Start by the monotonic clock. `last` is the time since then.
     begun: Duration,
     last: Duration,
 }
@@ -226,6 +228,7 @@ impl Looking {
 /// Adjacent blocks that a process requested or fetched since the last poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
+    /// Its time is by the monotonic clock.
     pub event: Event,
     /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, nor for unrequested fetches.
     pub is_of_film: bool,
@@ -276,6 +279,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// processor.
 const INTERVAL_LOOKS: u32 = 20;
 
+/// Blocks that pgthaw reads, by index of the map's relation.
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
@@ -310,6 +314,7 @@ struct Segment {
     number: u32,
     /// Numbers of cached and evicted pages. If unchanged, nothing was fetched.
     seen: Option<(u64, u64)>,
+    /// Cached blocks, numbered in the fork.
     known: RoaringBitmap,
 }
 
@@ -322,6 +327,7 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
+    /// Bytes fetched by other processes.
     fetched: Bytes,
 }
 
@@ -381,6 +387,7 @@ impl Source for Polling {
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         let time = read_monotonic();
         for at in 0..self.segments.len() {
+            // An unreadable file must not stop the others.
             let Ok(come) = self.look_at(at) else { continue };
             if come.is_empty() {
                 continue;

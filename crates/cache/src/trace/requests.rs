@@ -455,6 +455,7 @@ pub struct Segment {
     pub number: u64,
 }
 
+/// Watched files, in watch order.
 #[derive(Debug)]
 pub struct Files {
     directory: PathBuf,
@@ -503,6 +504,7 @@ impl Files {
         let mut watched = Vec::new();
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
+                // An empty fork may grow.
                 for number in 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1) {
                     let segment = Segment { relation, fork: fork.fork, number };
                     watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));

@@ -17,6 +17,7 @@ const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
 
+/// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
 /// A run that spent a smaller share of its time on the device does not show the cost of a read.
@@ -128,6 +129,7 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
+    /// Indexes of `steps`, sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
@@ -182,7 +184,7 @@ const READ_AHEAD_BYTES: u64 = 128 << 10;
 /// Read size assumed for read-ahead. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// If more of the blocks in long runs are read one by one, long runs do not count as read ahead.
+/// If a larger share of the blocks in long runs is read one by one, long runs do not count as read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]
@@ -456,7 +458,9 @@ struct Simulation<'a> {
     begun: usize,
     clock: f64,
     reads: &'a [Read],
+    /// Indexes of `reads` by fork and position.
     by_position: Vec<u32>,
+    /// Reads that cover each step, as a range of `by_position`.
     covers: Vec<(u32, u32)>,
     states: Vec<State>,
     taken: Vec<u32>,

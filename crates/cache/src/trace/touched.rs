@@ -36,6 +36,7 @@ const FETCHERS_MAX: u8 = 64;
 /// Adjacent blocks first touched together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
+    /// Index in `Touched::forks`.
     pub fork: u32,
     pub start: u32,
     pub blocks: u32,
@@ -44,6 +45,7 @@ pub struct Piece {
 /// A film's fork that still exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedFork {
+    /// Index in the map; `usize::MAX` without a map.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
@@ -85,6 +87,7 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
+        // `None` if the relation is gone.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
@@ -253,6 +256,7 @@ impl Touched {
 struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
 
 impl Fetchers {
+    /// Beyond `FETCHERS_MAX`, processes share numbers.
     fn see(&mut self, pid: u32, time: Duration) -> u8 {
         let number = self.0.len() as u8 % FETCHERS_MAX;
         let (number, _, last) = self.0.entry(pid).or_insert((number, time, time));
@@ -404,6 +408,7 @@ const REPEATED_MAX: u64 = 1 << 17;
 /// Leading bits kept of a reuse distance (number of blocks requested in between). Rounding up adds at most 3 %.
 const LEADING_BITS: u32 = 6;
 
+/// Share of requests that may miss again with sufficient memory.
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
@@ -496,6 +501,7 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
+                // The distance includes this block.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;
@@ -550,6 +556,7 @@ const PICTURES_MAX: usize = 512;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
+    /// Blocks per row, a power of two.
     pub row_blocks: u64,
     /// Touched blocks by column and row, counting repetitions.
     pub cells: BTreeMap<(u64, u64), u64>,

@@ -76,6 +76,7 @@ pub enum Verdict {
 pub struct Whose {
     wanted: Wanted,
     pub postmaster_pid: Option<u32>,
+    /// Start of this process, in ticks.
     begun: u64,
     /// Living processes of the command, with their start in ticks, because pids are reused.
     family: BTreeMap<u32, u64>,

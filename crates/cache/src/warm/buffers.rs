@@ -280,6 +280,7 @@ pub struct BuffersTier<'a> {
     pub limit: Option<Bytes>,
     /// Loads only these blocks: others would exceed the page cache's budget.
     pub cached: Option<&'a Cached>,
+    /// Bytes per second; `None` is unlimited.
     pub max_rate: Option<Bytes>,
 }
 
@@ -506,6 +507,7 @@ struct Crew {
     connections: usize,
     /// Start of the current measurement, and the totals at that time.
     since: (Duration, Done),
+    /// Blocks per second before the last connection was added.
     before: Option<f64>,
     settled_at: Option<Duration>,
 }

@@ -27,6 +27,7 @@ pub enum Phase {
     Hydrating,
 }
 
+/// Receives progress, from several threads.
 pub trait Watcher: Send + Sync {
     fn begin(&self, _phase: Phase, _total: u64) {}
 
@@ -50,6 +51,7 @@ impl Control {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
+    /// Clears an interrupt once its task has ended.
     pub fn go_on(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }

@@ -388,6 +388,7 @@ impl StateStore {
         }
     }
 
+    /// Saves atomically and durably.
     pub fn keep(&self, state: &HydrationState) -> Result<()> {
         let failed = |source| self.failed("write", source);
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;

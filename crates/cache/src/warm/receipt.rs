@@ -339,6 +339,7 @@ impl TierReceipt {
     }
 }
 
+/// Unmeasured values add nothing.
 fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     [one, other].into_iter().flatten().reduce(|one, other| one + other)
 }

@@ -32,6 +32,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
+/// Kind of a directory entry; links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
@@ -239,6 +240,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
+    /// Removes all entries as `remove_tree` does, the entry `last` as the last one.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -385,11 +387,15 @@ pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
+/// # Errors
+/// As `read_open_at_most`; also `InvalidData` if it is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
 }
 
+/// # Errors
+/// `FileTooLarge` above `limit` bytes.
 pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

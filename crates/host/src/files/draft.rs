@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// File under a temporary name, removed on drop unless `place` renamed it; locked while its process lives.
+/// File under a temporary name, removed on drop unless `place` renamed it. Its lock distinguishes it from drafts of
+/// killed processes.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -120,6 +121,7 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
+    // The file is another user's, not regular, or already removed.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

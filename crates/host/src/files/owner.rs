@@ -114,6 +114,8 @@ impl OwnDirectory {
         }
     }
 
+    /// # Errors
+    /// `PermissionDenied` for another user's directory, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -136,6 +138,7 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
+    /// Removes the directory and its entries, `last` as the last entry.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {

@@ -43,6 +43,7 @@ impl Tree {
         self.root.path()
     }
 
+    /// User ID that owns the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }

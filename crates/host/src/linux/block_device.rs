@@ -54,6 +54,7 @@ pub struct DeviceCounters {
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
+    /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
     /// Durations of all reads, writes and requests, added up. `queued_ms` / elapsed ms is the mean queue length.

@@ -283,6 +283,7 @@ pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
+/// Part of `union bpf_attr` (`include/uapi/linux/bpf.h`) for loading a program.
 #[repr(C)]
 struct LoadProgram {
     program_type: u32,

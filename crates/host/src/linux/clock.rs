@@ -9,6 +9,7 @@ pub fn read_monotonic() -> Duration {
 
 fn read(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);
+    // Never negative on these clocks.
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 

@@ -56,7 +56,7 @@ impl DirectFile {
         }
     }
 
-    /// `offset` and `bytes` must be multiples of `ALIGNMENT`.
+    /// `offset` and `bytes` must be multiples of `ALIGNMENT`. Returns fewer bytes at the end of the file.
     pub fn read_at(&self, offset: u64, bytes: usize, buffer: &mut AlignedBuffer) -> Result<usize, Error> {
         let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, buffer.slice(bytes), offset));
         read.map_err(|error| Error::file("read with O_DIRECT", &self.path, error.into()))
@@ -66,6 +66,7 @@ impl DirectFile {
 /// Bytes contiguous in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
+    /// Offset in the file.
     pub start: u64,
     /// Offset on the device or logical volume.
     pub device_start: u64,

@@ -161,6 +161,7 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
+/// Memory that `pid` can use without reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();
@@ -217,7 +218,8 @@ const CHUNK_BYTES: usize = 64 << 20;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Touches free memory for three seconds, then frees it, so that DAMON does not count the next allocations as idle.
+/// Touches up to `wanted` bytes of free memory for three seconds, then frees them, so that DAMON does not count the
+/// next allocations as idle. Evicts nothing.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;

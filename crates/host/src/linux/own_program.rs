@@ -22,6 +22,7 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
+/// Parallel reads, enough for a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;

@@ -307,6 +307,7 @@ pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
     let statistics = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?;
     let all = statistics.total;
     let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
+    // `user` includes guests.
     let interrupts = ticks(all.irq) + ticks(all.softirq);
     Ok(ProcessorTimes {
         count: statistics.cpu_time.len() as u32,
@@ -366,6 +367,7 @@ pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
         let read_bytes = match process.io() {
             Ok(io) => Some(Bytes(io.read_bytes)),
             Err(ProcError::PermissionDenied(_)) => None,
+            // The process has ended.
             Err(_) => Some(Bytes(0)),
         };
         if is_of_family(pid, roots, &parents) {

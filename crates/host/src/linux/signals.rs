@@ -56,6 +56,7 @@ fn is_in_foreground() -> bool {
 /// Ends this process by its job's signal, without a second core dump.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    // A second core dump is harmless.
     let _ = setrlimit(Resource::Core, limit);
     // SAFETY: the default action has no handler, and nothing depends on the previous one.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

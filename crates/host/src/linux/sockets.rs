@@ -73,6 +73,7 @@ fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
     for (number, _) in read_sockets(pid)? {
         let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(socket) => socket,
+            // The socket was closed, or its process ended.
             Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
             Err(error) => return Err(failed(error.into())),
         };

@@ -212,6 +212,7 @@ impl File {
         }
     }
 
+    /// `get_next_ra_size`
     fn next_size(&self, size: usize) -> usize {
         if size < self.window / 16 {
             4 * size

@@ -170,6 +170,7 @@ impl Server {
 
     pub fn check(&self) -> Result<(), Error> {
         let device = &self.device;
+        // Infinity means no limit.
         for (what, value) in [
             ("the number of cores", self.cores),
             ("the reads per second of the device", device.reads_per_second),
@@ -264,6 +265,7 @@ impl Popularity {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
 
+    /// Bins, most popular first. All accesses add up to 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],

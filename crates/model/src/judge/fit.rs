@@ -172,6 +172,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
+/// Returns also the median absolute residual.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);

@@ -94,6 +94,7 @@ pub(super) struct Tail {
     pub rise_since_slow: Trend,
     /// Mean of the fastest earlier segment, as a share of the final level.
     pub faster_before: Option<f64>,
+    /// Range of `logs` without outliers.
     pub span: [f64; 2],
 }
 
@@ -251,6 +252,7 @@ const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
+/// Half as many rounds already come within 1 %.
 const ROUNDS: usize = 60;
 
 /// Outliers are moved to this distance from their neighbours, in standard deviations.
@@ -314,6 +316,7 @@ impl Noise {
         })
     }
 
+    /// Standard deviation of the weighted sum.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
@@ -329,6 +332,7 @@ impl Noise {
         squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
     }
 
+    /// Standard deviation of the mean.
     pub fn level_error(&self, values: usize) -> f64 {
         self.error_of(&vec![1.0 / values as f64; values])
     }
@@ -338,6 +342,7 @@ impl Noise {
     }
 }
 
+/// Weights of the later mean minus the earlier mean.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);
@@ -523,6 +528,7 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
+/// Median of five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }

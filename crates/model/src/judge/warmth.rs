@@ -168,6 +168,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
     let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
     let end = done.last().copied().unwrap_or(0.0);
+    // Remaining transactions as shares of all.
     let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
     let sigma = noise.level_error(group).hypot(MISFIT);
     let inflation = compute_inflation(noise, group, ys.len(), sigma);

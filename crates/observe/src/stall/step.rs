@@ -140,6 +140,7 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
+    /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
     /// Share of the time in which a task waited for a processor; 1 if unknown.

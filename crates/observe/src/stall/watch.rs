@@ -87,6 +87,7 @@ impl StallWatch {
         self.stalls.finish()
     }
 
+    /// Name of the file's relation, if visible in the connected database.
     pub async fn name_relation(&mut self, file: &FileName, connection: &mut PgConnection) -> Option<String> {
         let key = file.relation?;
         if let Some(known) = self.relations.get(&key) {

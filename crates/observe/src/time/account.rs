@@ -311,6 +311,7 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
+    /// `query` may be older than the wait and command in progress.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }

@@ -109,6 +109,7 @@ impl Culprits {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
+            // Keeps the earlier result: which locks these sessions wait for is unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };
@@ -164,6 +165,7 @@ fn shown(session: &Session) -> Session {
     Session { query: session.query.as_deref().map(show_query), ..session.clone() }
 }
 
+/// Removes constants from the query.
 pub(crate) fn shown_lock(process: LockProcess) -> LockProcess {
     LockProcess { session: shown(&process.session), ..process }
 }

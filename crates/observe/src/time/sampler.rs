@@ -215,6 +215,7 @@ pub struct ActivityReports {
 }
 
 impl ActivityReports {
+    /// `None` if memory or symbols are unreadable.
     pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
         let address = find_variable(postmaster_pid, ENTRY).ok()?;
         let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();

@@ -191,6 +191,7 @@ pub struct ProcessTimes {
     pub pid: u32,
     /// Start time since boot, in the source's own unit. Unique with the pid.
     pub birth: u64,
+    /// First observed, and ended, by the monotonic clock.
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
@@ -201,6 +202,7 @@ pub struct ProcessTimes {
     pub commands: u64,
     /// Commands, each from receipt until the wait for the next. The total includes the one in progress.
     pub handled: Statistic,
+    /// Age of the command in progress.
     pub handling_ns: Option<u64>,
     /// Totals include the wait in progress; counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
@@ -233,6 +235,7 @@ pub struct Reading {
     pub counts_commands: bool,
     /// Processes not followed: there were too many.
     pub lost: u64,
+    /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
     /// Slow calls not read in time, and calls and writes lost because of too many files.

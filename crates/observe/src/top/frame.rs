@@ -118,7 +118,7 @@ impl Activity {
         activity
     }
 
-    /// Processes that waited neither for a client nor for work.
+    /// Processes that waited neither for a client nor for work, or are hidden.
     pub fn busy(&self) -> f64 {
         self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }

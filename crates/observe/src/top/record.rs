@@ -156,6 +156,7 @@ pub struct Brief {
     pub is_gap: bool,
 }
 
+/// Steps, oldest first.
 #[derive(Debug)]
 pub struct History {
     steps: VecDeque<(Brief, Vec<u8>)>,

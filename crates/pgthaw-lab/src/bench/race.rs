@@ -50,7 +50,7 @@ pub struct Entrants<'a> {
     pub watched: Watched,
     /// First segment file of each relation whose cached bytes are counted separately.
     pub relations: Vec<PathBuf>,
-    /// Samples the caches. If present, the race ends when the warmer has loaded all pages of the snapshot.
+    /// Samples the caches. If present, the race ends when the warmer has loaded nearly all pages of the snapshot.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
     /// Backend that serves pgthaw's own queries.

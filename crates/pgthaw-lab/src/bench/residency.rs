@@ -111,7 +111,7 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// Returns the first byte of piece `index`. Uses u128 to avoid an overflow.
+    /// Returns the first byte of piece `index`. Uses u128: a relation may have 32 TB.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }

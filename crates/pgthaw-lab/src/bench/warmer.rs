@@ -208,6 +208,7 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     Launch::new("fio", arguments.chain(figures))
 }
 
+/// Returns bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
     // fio may print warnings before the JSON document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;

@@ -546,6 +546,7 @@ where
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
+    // A study blocks, so it runs on its own thread.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
     let heard = hear(events).await;
     if heard.is_err() {

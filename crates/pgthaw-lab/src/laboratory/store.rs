@@ -27,7 +27,7 @@ impl StoreArguments {
     /// Warns before a study if the server does not respond.
     ///
     /// # Errors
-    /// pgthaw would never send results to this server: it is unsafe, or its database has other tables.
+    /// pgthaw would never send results to this server: the error is lasting.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {

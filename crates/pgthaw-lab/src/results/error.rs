@@ -50,7 +50,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether this server is unsafe, or its database has other tables.
+    /// Whether the server or its database is unsuitable: a retry would fail too.
     pub fn is_lasting(&self) -> bool {
         use Error::{Foreign, OtherVersion, Pooled, Stranger, Untrusted};
         matches!(self, Untrusted { .. } | Stranger(_) | Pooled { .. } | Foreign(_) | OtherVersion(_))

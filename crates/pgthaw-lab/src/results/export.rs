@@ -175,6 +175,7 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
+/// One line a row; NULL is an empty field.
 struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {

@@ -73,6 +73,7 @@ impl Row {
         self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
     }
 
+    /// Reads a record and removes secrets.
     pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
         let mut record = T::read(self)?;
         record.hide_secrets();

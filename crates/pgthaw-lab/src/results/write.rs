@@ -34,6 +34,7 @@ impl Store {
         self.save(None, std::slice::from_ref(trial)).await
     }
 
+    /// Stores all or nothing.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<()> {
         self.save(Some(run), trials).await
     }

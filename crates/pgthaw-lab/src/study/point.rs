@@ -184,6 +184,7 @@ impl Axes {
         self.strategy.iter().filter_map(|name| name.parse().ok())
     }
 
+    /// `number` is below [`Axes::count`].
     pub fn point(&self, number: u128) -> Point {
         self.pick(number).0
     }

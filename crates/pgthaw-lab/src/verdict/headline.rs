@@ -35,6 +35,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
+/// Points by warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,

@@ -74,6 +74,7 @@ impl PointSummary {
     }
 }
 
+/// Points by number, or fastest first if only the warmer varies.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {

@@ -90,6 +90,7 @@ pub struct WarmGoal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassedSecond {
     pub transactions: f64,
+    /// Bytes read by the workload.
     pub read_bytes: Bytes,
     /// At the end of the second.
     pub resident_bytes: Bytes,

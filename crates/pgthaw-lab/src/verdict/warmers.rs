@@ -255,6 +255,7 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
+/// The least share by the median over rounds, and of a single round.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)

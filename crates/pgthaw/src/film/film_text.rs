@@ -227,6 +227,7 @@ const SHADES: u32 = 4;
 
 const GRID: u32 = 4;
 
+/// Escapes all names from the film.
 pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
     let mut body = format!(
         "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Positions over time</h2><p>Each relation from its first block (top) to its last touched block. Darker means more blocks.</p>",

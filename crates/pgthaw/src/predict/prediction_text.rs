@@ -85,6 +85,7 @@ fn render_span(span: Span) -> String {
     if low == high && low == likely {
         return likely;
     }
+    // Omits a repeated unit.
     let low = match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, one)), Some((_, other))) if one == other => number.to_owned(),
         _ => low,

@@ -416,6 +416,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
+/// Restores the page cache. Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,

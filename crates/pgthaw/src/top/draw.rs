@@ -47,6 +47,7 @@ pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
 
 fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![status_line(live, width, canvas)];
+    // Reserves lines for names, titles and keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
     // Splits the rest evenly between chart and names, with minimums for both.
@@ -259,6 +260,7 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     let eighths = (filled * 8.0).round() as usize;
     match most {
         Some((_, part)) if eighths > 0 || row == 0 => {
+            // Small values must stay visible.
             let glyph = match canvas.unicode && canvas.colours {
                 true => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.clamp(1, 8) - 1],
                 false if eighths >= 4 || row == 0 => part.glyph,

@@ -72,6 +72,7 @@ impl Steps {
         }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
+            // Lets pending requests finish.
             drop(end);
             let _ = task.await;
         }

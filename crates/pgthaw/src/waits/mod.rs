@@ -170,6 +170,7 @@ struct Here {
     pub who: PgConnection,
     pub roster: Roster,
     pub postmaster_pid: Option<u32>,
+    /// Start of the server, by its clock.
     started_at: f64,
     pub names: WaitNames,
     pub source: Box<dyn TimeSource>,

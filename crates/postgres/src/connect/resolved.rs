@@ -40,6 +40,7 @@ impl ConnectOptions {
         ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
+    /// Address without defaults and password.
     pub fn describe(&self) -> Result<Address> {
         let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))

@@ -92,6 +92,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
+    /// Waits until the killed owner's server has stopped.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let began = Instant::now();
         let is_running =

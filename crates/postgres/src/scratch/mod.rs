@@ -74,6 +74,7 @@ pub struct ScratchCluster {
     borrowed: Option<Borrowed>,
     /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
     _sockets: MarkedDirectory,
+    /// Owned by the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
@@ -103,6 +104,7 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
+    /// Takes over the stopped cluster in `directory/data`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;

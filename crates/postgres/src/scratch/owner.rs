@@ -28,6 +28,7 @@ const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
+    /// Holds the lock.
     _file: File,
 }
 
@@ -117,6 +118,7 @@ fn holds_drafts_alone(directory: &Directory) -> bool {
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
 }
 
+/// Takes the lock if the owner is dead.
 fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
     let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();

@@ -20,6 +20,7 @@ const LEFT_MAX: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Hot {
+    /// Heat per second of the coldest step.
     least: f64,
     seconds: f64,
     left: f64,

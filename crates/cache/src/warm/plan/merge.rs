@@ -9,12 +9,15 @@ use host::units::Bytes;
 pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
     pub geometry: Geometry,
+    /// In blocks.
     pub largest_read: u32,
-    /// Gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its own.
+    /// The whole plan's gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its
+    /// own.
     pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
+    /// Device seconds while others use the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
         self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
     }
@@ -148,6 +151,7 @@ pub struct Link {
     pub cost: Cost,
     /// Number of wanted blocks that are read, including colder ones in gaps.
     pub wanted_blocks: u32,
+    /// Sum over `wanted_blocks`.
     pub heat: f64,
     /// Device time, even if a budget later cuts the pass.
     pub seconds: f64,

@@ -33,6 +33,7 @@ pub struct Mix<'a> {
 #[derive(Debug, Default)]
 struct Stream {
     next: usize,
+    /// Seconds of the plan before the current step.
     starts_at: f64,
     reads: VecDeque<Read>,
     seconds: f64,
@@ -140,6 +141,7 @@ impl Plan {
         of_reads > of_bytes
     }
 
+    /// Seconds of reads alone, and of blocks alone.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))

@@ -24,8 +24,10 @@ pub use mix::Mix;
 use super::DeviceProfile;
 use host::units::{BlockRange, Bytes};
 
+/// A read within one segment of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
+    /// Index in `Plan::forks`.
     pub fork: usize,
     pub range: BlockRange,
 }
@@ -89,6 +91,7 @@ pub struct Plan {
     slices: Vec<Slice>,
     /// Sorted by position. The steps of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
+    /// Indexes of `steps` in plan order.
     order: Vec<u32>,
     /// Least heat per second in the hot part of the plan that this one continues.
     earlier_hot_least: Option<f64>,

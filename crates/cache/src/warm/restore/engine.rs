@@ -35,6 +35,7 @@ const PLANNING_RATIO: u32 = 10;
 pub struct Engine<'a> {
     pub plan: &'a Plan,
     pub planning: Duration,
+    /// In plan order.
     pub forks: &'a [Planned],
     pub files: Files<'a>,
     pub threads: usize,
@@ -158,6 +159,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
+                // The other threads need not wait for a turn any more.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };

@@ -15,7 +15,7 @@ use postgres::RelationPath;
 /// Maximum open files: more than reading threads, fewer than the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
 
-/// Part of the limit on open files that is used: connections, directories and reads in order need some too.
+/// Divisor of the limit on open files: connections, directories and reads in order need some too.
 const OPEN_FILES_PART: u64 = 4;
 
 /// Retries if the limit on open files is reached: other threads close files meanwhile.
@@ -26,6 +26,7 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
+    /// In order of use.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
+/// Lowest read limit of the process's cgroup and its ancestors.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     let directory = hierarchy.directory_of(pid)?;

@@ -189,6 +189,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
+/// `None` without a limit (root cgroup of version 2).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {

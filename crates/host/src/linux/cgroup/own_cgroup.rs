@@ -121,6 +121,9 @@ pub struct LeftCgroup {
 impl LeftCgroup {
     /// Removes the cgroup unless its creator is alive. The record may be forged, so only cgroup file systems are
     /// changed.
+    ///
+    /// # Errors
+    /// If it cannot be removed, or is not pgthaw's.
     pub fn remove(&self) -> Result<(), Error> {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
@@ -289,6 +292,8 @@ pub fn remove_left_near(server_pid: u32) {
 }
 
 impl Isolation {
+    /// # Errors
+    /// If this user may not create cgroups, or none are mounted.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
         let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
         let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };

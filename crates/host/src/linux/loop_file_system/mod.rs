@@ -291,6 +291,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
+        // Frees the space even if the directory cannot be removed.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -325,6 +326,7 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
+            // The next run removes leftovers.
             let _ = self.take_away();
         }
     }

@@ -15,7 +15,7 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Needs less than 1 MB of memory.
+/// Pages queried at a time, with less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.

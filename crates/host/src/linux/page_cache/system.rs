@@ -36,6 +36,7 @@ struct Facts {
 }
 
 impl SystemPageCache {
+    /// Access to any file; follows links.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -141,6 +142,7 @@ pub struct VisibilityTest {
     pub cachestat: io::Result<bool>,
 }
 
+/// Skips the privilege check of `read_resident`.
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
@@ -359,6 +361,7 @@ fn maps_every_user(uid_map: &str) -> bool {
 // would read page by page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as
 // used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
+/// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
 #[derive(Debug)]

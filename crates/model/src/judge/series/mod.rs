@@ -16,6 +16,7 @@ pub struct Bucket {
     pub transactions: f64,
     /// Seconds with data.
     pub covered_seconds: f64,
+    /// Device reads by the workload.
     pub reads: f64,
 }
 

@@ -60,6 +60,7 @@ const LOST_PROCESSES: u32 = 0;
 const LOST_CALLS: u32 = 1;
 const LOST_OF_FILES: u32 = 2;
 
+/// Unloaded on drop or at the end of this process.
 pub struct TimeProbe {
     ebpf: Ebpf,
     words: SharedWords,
