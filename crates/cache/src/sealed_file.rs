@@ -599,7 +599,7 @@ fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
                 }
             }
         }
-        kind => Err(format!("it contains an unknown type of value ({kind}), or values nested too deeply")),
+        kind => Err(format!("a value of unknown type {kind}, or values nested too deeply")),
     }
 }
 
@@ -616,10 +616,10 @@ mod thrift_tests {
             assert!(check_thrift(&whole[..end]).is_err(), "{end}");
         }
         let refused: [(&[u8], &str); 5] = [
-            (&[0x11, 0], "a value of type 1"),
+            (&[0x11, 0], "a value of unknown type 1"),
             // Claims 2³¹ − 1 booleans, then lists of such lists.
-            (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
-            (&[0x49, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
+            (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of unknown type 1"),
+            (&[0x49, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of unknown type 1"),
             // Claims 2⁶⁴ − 1 numbers.
             (&[0x49, 0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "too few bytes"),
             // The first field again: 0x02 is 1 in the long form.
