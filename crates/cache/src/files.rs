@@ -32,7 +32,7 @@ pub struct Dropped {
     pub unwritten_bytes: Bytes,
     /// All blocks of each contiguous run in which a page stayed cached.
     pub stayed: RoaringBitmap,
-    /// The first error; its blocks are not counted.
+    /// The first error. Blocks that could not be examined because of it are not counted.
     pub error: Option<linux::Error>,
 }
 

@@ -48,7 +48,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Adds the directory of the owner's snapshots, if this user has none.
+    /// If this user has no snapshots, adds to the error the snapshot directory of the data directory's owner.
     pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
         match (error, self.find_owners(connection)) {
             (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {

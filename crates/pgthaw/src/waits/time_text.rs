@@ -231,7 +231,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     let share = |share: f64| format!(": {:.2} % of {processors}", 100.0 * share);
     let uncounted = cost.kernel_refusal.as_ref();
     let uncounted =
-        uncounted.map(|why| format!(" without the cost of the BPF programs, which no budget limits ({why})"));
+        uncounted.map(|why| format!(" not counting the BPF programs, whose cost cannot be limited here ({why})"));
     format!(
         "cost: {}{} of pgthaw itself{}{}",
         kernel.unwrap_or_default(),

@@ -237,7 +237,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Number on all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
+/// Number of the system call cachestat on all architectures. rustix and libc lack it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// From `include/uapi/linux/mman.h`, in bytes. Length 0 means to the end.
