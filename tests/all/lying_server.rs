@@ -617,7 +617,7 @@ fn write_data_directory(directory: &Path, postmaster: &str) {
     fs::write(directory.join("postmaster.pid"), postmaster).unwrap();
 }
 
-/// Whoever owns a data directory chooses its postmaster.pid, and runs the process that it names.
+/// The owner of a data directory writes its postmaster.pid, and can run the process named there.
 #[test]
 fn a_process_that_is_no_postmaster_ends_neither_top_nor_waits() {
     let home = tempfile::Builder::new().prefix("pgthaw-liar-").tempdir_in("/var/tmp").unwrap();

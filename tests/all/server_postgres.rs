@@ -299,7 +299,7 @@ test_every_version! {
             for answer in [evicted, can_evict_buffers(&mut connection, &poor.facts).await] {
                 match answer {
                     Err(error) => assert!(error.to_string() == "cannot evict buffers: role \"poor\" is not a superuser", "{error}"),
-                    Ok(can) => assert!(!can && version < 17, "who may not evict says so"),
+                    Ok(can) => assert!(!can && version < 17, "a role that cannot evict is refused from 17 on"),
                 }
             }
             let mut prewarmer = Prewarmer::open(connection).await.unwrap();
