@@ -256,7 +256,6 @@ impl Play<'_> {
         run.verdicts.retain(|verdict| !matches!(verdict.finding, Finding::StrategyLeftOut { .. }));
         add_verdicts(&mut run.verdicts, found);
         run.warnings = texts_of(&run.verdicts);
-        run.hide_secrets();
         Ok(())
     }
 

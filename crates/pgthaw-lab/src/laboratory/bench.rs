@@ -26,8 +26,8 @@ use crate::report;
 use crate::results::{self, Store};
 use crate::serve::LiveBoard;
 use crate::study::{
-    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, Events, PGTHAW, Record as _, Sweep, expected_bytes,
-    parse_sweep, plan_scale, plan_sweep, read_study_text, set_keys, texts_of,
+    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, Events, PGTHAW, Sweep, expected_bytes, parse_sweep,
+    plan_scale, plan_sweep, read_study_text, set_keys, texts_of,
 };
 use crate::verdict::{WrittenForecast, compute_outline_summary, compute_sweep_verdicts, judge_forecast};
 use cache::warm;
@@ -431,7 +431,6 @@ async fn run_studies(
             let trials = store.read_sweep_outcomes(&one.run.id).await?;
             one.run.verdicts.extend(compute_sweep_verdicts(&one.run, &trials));
             one.run.warnings = texts_of(&one.run.verdicts);
-            one.run.hide_secrets();
         }
         store.save_sweep(&one.run).await?;
     }

@@ -9,6 +9,7 @@ use super::others::Others;
 use crate::{JsonSchema, TS};
 use host::units::{Bytes, counted};
 use model::Undecided;
+use postgres::keep_record;
 
 /// A doubt about a measurement. Ratios are 0 to 1 unless stated otherwise.
 // The error text is the sentence, `message` the remedy, `detailed_message` the remedy for imports.
@@ -399,13 +400,20 @@ pub struct MeasurementVerdict {
 
 impl From<Finding> for MeasurementVerdict {
     fn from(finding: Finding) -> MeasurementVerdict {
-        MeasurementVerdict { sentence: finding.to_string(), remedy: finding.remedy(false), finding }
+        MeasurementVerdict::new(finding, false)
     }
 }
 
 impl MeasurementVerdict {
     pub fn of_import(finding: Finding) -> MeasurementVerdict {
-        MeasurementVerdict { sentence: finding.to_string(), remedy: finding.remedy(true), finding }
+        MeasurementVerdict::new(finding, true)
+    }
+
+    fn new(finding: Finding, is_imported: bool) -> MeasurementVerdict {
+        let (sentence, remedy) = (finding.to_string(), finding.remedy(is_imported));
+        let mut verdict = MeasurementVerdict { sentence, remedy, finding };
+        keep_record(&mut verdict);
+        verdict
     }
 
     pub fn text(&self) -> String {
