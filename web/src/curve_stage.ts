@@ -26,14 +26,14 @@ async function readTrials(source: Source, { sweep, points, trials }: StudyData, 
 }
 
 export class CurveStage extends Stage {
-  /** Visible names with the index of their hue. */
+  /** Names of visible curves, with the index of their hue. */
   readonly #places: Map<string, number>;
   trials: Drawn[] = [];
   /** Earliest possible warm time in seconds; `null` if unknown. */
   readonly bound: number | null = null;
   focus: string | null = null;
 
-  /** At most `most` curves are visible, initially `first`. */
+  /** At most `most` curves are visible, `first` of them initially. */
   constructor(appearance: Appearance, readonly names: string[], readonly most = names.length, first = most) {
     super(appearance);
     this.#places = new Map(names.slice(0, first).map((name, place) => [name, place]));

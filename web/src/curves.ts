@@ -61,7 +61,7 @@ export function shareCurve(trials: Drawn[], name: string, other: string): Curve 
   })));
 }
 
-/** States at the end of each span, and at the start. */
+/** Curve of a state such as a cached size, at the start and at each span's end. */
 export const stateCurve = (trials: Drawn[], name: string, atStart: (trial: Drawn) => number, values: (series: TrialSeries) => number[]): Curve =>
   curveOf(trials, name, (trial, series) => [[0, atStart(trial)], ...(series === null ? [] : values(series).map((value, span): [number, number] => [series.second[span] ?? 0, value]))]);
 
@@ -94,7 +94,7 @@ export function aheadOf(curve: Curve, baseline: Curve): Curve {
   return { ...curve, points };
 }
 
-/** Interpolates the field `of` where the rising field `by` reaches a value. */
+/** Interpolates the field `of` at the place where the rising field `by` reaches `value`. */
 function along({ points }: Curve, by: "at" | "median", value: number, of: "at" | "median"): number | null {
   const after = points.findIndex((point) => point[by] >= value);
   const right = after < 0 ? points.at(-1) : points[after];
@@ -107,7 +107,6 @@ function along({ points }: Curve, by: "at" | "median", value: number, of: "at" |
 
 export const valueAt = (curve: Curve, at: number): number | null => along(curve, "at", at, "median");
 
-/** Replaces time by transactions served. */
 export const overTransactions = (curve: Curve, served: Curve): Curve => ({
   ...curve,
   points: curve.points.map((point) => ({ ...point, at: Math.round(valueAt(served, point.at) ?? 0) })),

@@ -118,7 +118,7 @@ const opened = (): string[] => (readAddress().query.get("open") ?? "").split(","
 
 let isPrinting = false;
 
-/** A section that folds. The address stores the open sections; on paper, all are open. */
+/** The address stores which sections are open; on paper, all are. */
 export function fold(id: string, title: string, ...children: Child[]): HTMLDetailsElement {
   const box = element("details", { class: "fold", "data-fold": id, open: opened().includes(id) }, element("summary", {}, element("h2", { id }, title)), ...children);
   box.addEventListener("toggle", () => {

@@ -5,7 +5,7 @@ import type { Limits, Ratio, Spread } from "../generated/record";
 
 // Control characters, invisible ones, and those that change the writing direction.
 const treacherous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
-/** Makes texts safe to show. Most data need no change and are parsed once. */
+/** Makes the texts of JSON safe to show. Most JSON needs no change and is parsed once. */
 export function parseShown(json: string): unknown {
   if (!treacherous.test(json) && !/\\u00[01]|\\[bfrt]/.test(json)) return JSON.parse(json);
   // Escapes as the terminal does: `\u{1b}`. Keeps newlines.
@@ -51,7 +51,7 @@ export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", 
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;
-  // A value that would round to 1 of the next unit uses the next unit.
+  // Uses the next unit if the value would be rounded up to 1 of it.
   while (left >= step - 0.5 && unit < units.length - 1) {
     left /= step;
     unit += 1;

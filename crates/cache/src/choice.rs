@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// A snapshot is nearly as warm as the warmest one if it has at least this share of its blocks in each tier. The newest
-/// nearly as warm one is chosen, because the working set shifts.
+/// Share of the warmest snapshot's blocks that a snapshot must have in each tier to count as nearly as warm. pgthaw
+/// restores the newest such snapshot, because the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
-/// A snapshot is clearly colder than another if it has less than this share of its blocks in a tier. Smaller
+/// A snapshot is clearly colder than another if, in a tier, it has less than this share of the other's blocks. Smaller
 /// differences are normal.
 pub const CLEARLY: f64 = 0.8;
 
@@ -31,7 +31,7 @@ pub struct Situation {
     pub start: LastStart,
     pub tiers: Tiers,
     pub now: Timestamp,
-    /// Databases that exist now. `None` if unknown: all then count as existing.
+    /// Databases that exist now. `None` if unknown: no database then counts as dropped.
     pub databases: Option<Databases>,
 }
 
@@ -57,11 +57,11 @@ pub enum Reason {
     Named,
     /// The newest readable snapshot, because the newest one is unreadable.
     NewestReadable,
-    /// The newest snapshot from before the server's start with at least 95 % of the blocks, in each tier, of the
-    /// warmest one from before the start.
+    /// The newest snapshot from before the server's start that has at least 95 % as many blocks in each tier as the
+    /// warmest such snapshot.
     WarmestBeforeStart,
-    /// A snapshot from after the server's start with at least 95 % of the blocks, in each tier, of the warmest one from
-    /// before the start.
+    /// A snapshot from after the server's start that has at least 95 % as many blocks in each tier as the warmest one
+    /// from before the start.
     AsWarmSinceStart,
     /// The newest non-empty snapshot, because all from before the server's start are empty.
     NewestSinceStart,
@@ -74,8 +74,8 @@ pub enum Reason {
 /// Chooses the newest snapshot that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. If
 /// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers.
 ///
-/// `headers` come from `Situation::count`, newest first in the store's order, which clock changes do not affect. A
-/// snapshot with an unreliable timestamp (`says_nothing`) counts as from before the start.
+/// `headers` come from `Situation::count`, newest first in the store's order. A snapshot with an unreliable timestamp
+/// (`says_nothing`) counts as from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
@@ -115,7 +115,7 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// Chooses a snapshot with a future timestamp only if all have one, so that it is not the newest for ever.
+/// Finds the newest snapshot, preferably without a future timestamp, which would keep it the newest for long.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
@@ -142,7 +142,7 @@ struct Warmth {
 }
 
 impl Warmth {
-    /// `None` if the snapshot has no blocks in `tiers`. If the page cache was not measured, the blocks of
+    /// Warmth of a snapshot; `None` if it has no blocks in `tiers`. If the page cache was not measured, the blocks of
     /// shared_buffers count instead, because a restore reads them into the page cache.
     fn of(header: &SnapshotHeader, tiers: Tiers) -> Option<Warmth> {
         let os = if header.os == TierState::Measured { header.os_blocks } else { header.buffer_blocks };
@@ -178,7 +178,7 @@ const FIRST_USER_OID: u32 = 16_384;
 pub struct Databases(BTreeSet<u32>);
 
 impl Databases {
-    /// `None` if `oids` is empty, because the list of databases could then not be read.
+    /// `None` if `oids` is empty: the list of databases could not be read.
     pub fn of(oids: impl IntoIterator<Item = u32>) -> Option<Databases> {
         let oids: BTreeSet<u32> = oids.into_iter().collect();
         (!oids.is_empty()).then_some(Databases(oids))
@@ -203,16 +203,16 @@ impl Databases {
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// Dropped databases of a snapshot. A recreated database has a new oid, but its name is in `known`, because a
-    /// restore finds its relations by name.
+    /// Dropped databases of a snapshot, without recreated ones (new oid, but name in `known`): a restore finds their
+    /// relations by name.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// Names of existing databases. `None` if an existing user database is in no snapshot: it may be a dropped one,
-    /// recreated.
+    /// Names of existing databases, from the snapshots. `None` if an existing user database is in no snapshot: it may
+    /// be a recreated one.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

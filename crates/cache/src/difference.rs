@@ -9,9 +9,9 @@ use postgres::{PartitionedTable, Relation};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference<'a> {
-    /// In the order of the later map, then removed relations.
+    /// Relations of the later map in its order, then removed ones.
     pub relations: Vec<RelationDifference<'a>>,
-    /// Relations without blocks in either map, because their indexes may have blocks.
+    /// Relations without blocks in the earlier or the later map, listed because their indexes may have blocks.
     pub empty: Vec<&'a Relation>,
     pub partitioned: Vec<PartitionedTable>,
     pub has_os: bool,
@@ -25,7 +25,7 @@ pub struct RelationDifference<'a> {
     pub forks: Vec<ForkDifference>,
 }
 
-/// How a relation changed. If several kinds apply, the first counts.
+/// How a relation changed. If several kinds apply, the first in this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {

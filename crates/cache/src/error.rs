@@ -52,7 +52,6 @@ impl Error {
         }
     }
 
-    /// True if the snapshot file is damaged, so that another snapshot may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

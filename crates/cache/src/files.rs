@@ -96,8 +96,8 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// Evicts blocks from the page cache. `choose` selects the pages to evict of each contiguous run within a segment
-    /// file.
+    /// Evicts blocks from the page cache. In each contiguous run of a segment file, `choose` selects the pages to
+    /// evict.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -140,7 +140,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // Continues after an error: the kernel may keep some pages anyway.
+                // An error does not end the loop: even without errors, the kernel may keep some pages.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}

@@ -1,8 +1,8 @@
 //! Heat of cached blocks: how often each is used. The first source in which blocks differ is used:
 //!
 //! 1. Page flags: reads of each page since it was cached (root only).
-//! 2. Earlier snapshots: how many had the block, and had it in shared_buffers.
-//! 3. Statistics: reads per block of a relation that missed shared_buffers.
+//! 2. Earlier snapshots: how many had the block cached, and how many in shared_buffers.
+//! 3. Statistics: shared_buffers misses per block of a relation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// If a larger share of the blocks has the same heat, the source is skipped. With more memory than data, for example,
-/// all page flags are alike after weeks.
+/// If a larger share of the blocks has the same heat, the source is skipped. With more memory than data, all page flags
+/// are alike after weeks.
 const SAME_MAX: f64 = 0.95;
 
 /// Sets the heat of `map` from the first usable source. `earlier`: paths of snapshots, newest first.
@@ -59,9 +59,9 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
 
 // ---- generations ----
 
-/// Maximum earlier snapshots, because each is read completely: a week of nightly ones.
+/// Maximum number of earlier snapshots (a week of nightly ones): each is read completely.
 const SNAPSHOTS_MAX: usize = 7;
-/// Minimum earlier snapshots, because a single one may be untypical.
+/// Minimum number of earlier snapshots: a single one may be untypical.
 const SNAPSHOTS_MIN: usize = 2;
 
 #[derive(Clone, Debug, Default)]
@@ -130,7 +130,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
 pub const USUAL_HEAT: u8 = 4;
 const GREATEST_HEAT: u8 = 8;
 
-/// Disjoint sets of blocks by heat, from 1 on.
+/// Disjoint sets of blocks by heat (1 or more).
 type Levels = BTreeMap<u8, RoaringBitmap>;
 /// Levels of each fork, in the map's order.
 type HeatOfForks = Vec<Levels>;
@@ -148,7 +148,7 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
 
 // ---- page flags ----
 
-/// More threads gain nothing, because of locks in the kernel.
+/// Locks in the kernel make more threads useless.
 const THREADS_MAX: usize = 8;
 
 fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {

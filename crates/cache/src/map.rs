@@ -12,10 +12,10 @@ use crate::JsonSchema;
 use host::units::Fork;
 use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 
-/// Usage counts of a buffer are 0 to 5 (BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`).
+/// Usage counts of a buffer are 0 to 5 (PostgreSQL's BM_MAX_USAGE_COUNT).
 pub const USAGE_COUNTS: usize = 6;
 
-/// Cluster of a map and its WAL position.
+/// The measured cluster and its WAL position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MapSource {
     /// A string in JSON, because JSON numbers lose the last digits.
@@ -50,7 +50,7 @@ pub enum TierState {
     },
 }
 
-/// Source of the blocks' heat in the page cache, which determines its meaning.
+/// Source of the blocks' heat in the page cache. Each source has its own scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(Serialize, EnumString, IntoStaticStr, VariantArray, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -224,7 +224,7 @@ impl Map {
     }
 }
 
-/// Cell of a residency bar: resident shares of its blocks, 0 to 1.
+/// Cell of a residency bar: share of its blocks resident in each tier, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,

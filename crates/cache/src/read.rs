@@ -162,8 +162,8 @@ fn tidy(fork: &mut ForkMap) {
 
 const CONNECTIONS: usize = 4;
 
-/// Queries each database's relations, and with `with_sizes` their size, for use if files cannot be measured. Of a
-/// database that cannot be queried, lists the files instead, if possible.
+/// Queries each database's relations, and with `with_sizes` their size, for use if files cannot be measured. For a
+/// database that cannot be queried, lists its files instead, if possible.
 async fn read_catalogs<'a>(
     server: &'a Server,
     inputs: &MapInputs<'a>,
@@ -253,7 +253,7 @@ fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap
 
 // ---- files ----
 
-/// FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`: initdb's relations have smaller numbers.
+/// PostgreSQL's FirstNormalObjectId: initdb's relations have smaller numbers.
 const FIRST_NORMAL_OID: u32 = 16_384;
 
 fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed> {
@@ -345,7 +345,7 @@ pub struct MapInputs<'a> {
     pub page_cache: &'a dyn PageCache,
     /// The shared catalogs are always read.
     pub databases: &'a [Database],
-    /// Names of the databases to query, without partitioned tables; of others, only files are listed. `None`: all, with
+    /// Names of the databases to query; for others, only files are listed. `None` queries all, and also lists
     /// partitioned tables.
     pub named: Option<&'a [String]>,
     /// Source of relation names without a server.
@@ -391,7 +391,7 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
 
 // ---- os ----
 
-/// More threads gain nothing, because of locks in the kernel.
+/// Locks in the kernel make more threads useless.
 const THREADS_MAX: usize = 8;
 
 /// Tests whether cached pages of the cluster's files are visible, with PG_VERSION, a small file of the same owner.
@@ -412,7 +412,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segment files read per round. One that is not full is the fork's last.
+/// Segment files read per round. A segment file that is not full is the fork's last.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds forks, their sizes and cached blocks. An unreadable segment file counts as not cached, and as full if a later

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{ForkMap, Map, RelationMap, Residency};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
-/// Maximum ancestors, because the parents in an untrusted snapshot may form a circle.
+/// Maximum number of ancestors: the parents in an untrusted snapshot may form a circle.
 const LEVELS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub struct Group {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Head {
-    /// Index among all relations of the map, empty ones last.
+    /// Position among all relations of the map, empty ones last.
     Relation(usize),
     Partitioned(usize),
 }
 
-/// Groups the relations at `places`. An index joins its table only if the table is among them, and a partition its
-/// partitioned table only if all partitions are.
+/// Groups the relations at `places`. An index joins its table only if the table is among them, and a partition joins
+/// its partitioned table only if all partitions are.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -98,7 +98,8 @@ fn is_part(relation: &Relation) -> bool {
 struct Owners<'a> {
     map: &'a Map,
     relations: Vec<&'a Relation>,
-    /// Whether each relation is selected. One without blocks is, unless an index or TOAST table of it is not.
+    /// Whether each relation is selected. A relation without blocks counts as selected, unless one of its indexes or
+    /// TOAST tables is not.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -127,8 +128,8 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// The relation at `place` is not selected, nor is an empty one that owns it. If either is a partition, the
-    /// partitioned table is incomplete.
+    /// Deselects the relation at `place`, and its owner if that is empty. If either is a partition, its partitioned
+    /// table is incomplete.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };
         if owner != place && !self.is_empty(owner) {
@@ -174,7 +175,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// `partitions` counts only the empty ones until members are added.
+    /// `partitions` counts only empty partitions until members are added.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {

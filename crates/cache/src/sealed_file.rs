@@ -234,7 +234,6 @@ impl<'a> Metadata<'a> {
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
 /// Layout that the reader requires: one page per column and row group, plain encoding. Films override some encodings.
-/// zstd compresses repeated names.
 pub fn properties() -> Result<WriterPropertiesBuilder> {
     let one_page = i32::MAX as usize;
     Ok(WriterProperties::builder()
@@ -382,7 +381,7 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 // Checks each column's page before the Parquet library reads it, because the library skips any number of unknown thrift
 // fields, decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
-/// Minimum limit of a page: delta encoding pads its blocks, so even a page of a few rows may need this much.
+/// Smallest size limit of a page: delta encoding pads its blocks, so even a few rows may need this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
 const PAGE_HEADER_BYTES: u64 = 64;
@@ -593,7 +592,7 @@ fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
                 let (head, rest) = bytes.split_first().ok_or_else(too_short)?;
                 match (head >> 4, head & 15) {
                     _ if *head == 0 => return Ok(rest),
-                    // Long form, for field numbers that jump back or by more than 15.
+                    // Long form of a field header: the field number jumps back or by more than 15.
                     (0, _) => return Err("a field out of order".to_owned()),
                     (_, kind) => bytes = skip_thrift(kind, rest, depth - 1)?,
                 }

@@ -11,14 +11,15 @@ const NEAR_NAMES: usize = 3;
 pub struct Selection {
     /// Name patterns as in psql (`NamePattern`). Also selects indexes, TOAST and partitions of the matching relations.
     pub relations: Vec<String>,
-    /// Pattern of schemas. Also selects TOAST tables of their tables.
+    /// Pattern of schema names. Also selects TOAST tables of these schemas' tables.
     pub schema: Option<String>,
 }
 
 type Key<'a> = (&'a str, String);
 
 impl Selection {
-    /// Returns indexes in `relations`, which includes relations without blocks. `partitioned` tables have none.
+    /// Returns positions in `relations`, which includes relations without blocks. `partitioned` tables have no
+    /// position.
     ///
     /// # Errors
     /// If a pattern matches nothing; the error has the first such pattern.
@@ -61,7 +62,8 @@ impl Map {
     }
 }
 
-/// Adds what belongs to the relations in `meant`. Repeats, because a partition may have a TOAST table with an index.
+/// Adds indexes, TOAST tables and partitions of the relations in `meant`. Repeats, because a partition may have a TOAST
+/// table with an index.
 fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
     let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
     let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
@@ -101,7 +103,6 @@ fn unknown_schema(name: &str, relations: &[&Relation]) -> Error {
     Error::UnknownSchema { name: name.to_owned(), near }
 }
 
-/// Similarity of two texts, ignoring case: 0 to 1 (equal).
 fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }
@@ -155,7 +156,7 @@ impl NamePattern {
     }
 }
 
-/// Splits at dots, as `patternToSQLRegex` in PostgreSQL's `src/fe_utils/string_utils.c`. `None` for an unclosed quote.
+/// Splits at dots, as PostgreSQL's `patternToSQLRegex`. `None` for an unclosed quote.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut is_quoted = false;

@@ -124,7 +124,7 @@ impl ConnectionArguments {
         self.parse_databases().map(|(names, _)| names)
     }
 
-    /// Connection string in `-d`; `None` if all are database names.
+    /// Connection string in `-d`; `None` if all values are database names.
     fn connection_string(&self) -> Result<Option<Parameters>, Error> {
         self.parse_databases().map(|(_, string)| string)
     }

@@ -1,4 +1,4 @@
-//! Device limits: given, probed, or a common cloud volume's.
+//! Device limits: given by the user, probed, or those of a common cloud volume.
 
 use std::path::Path;
 

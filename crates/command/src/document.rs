@@ -22,7 +22,6 @@ const COLOURS: [(&str, &str); 6] = [
 /// Line dashes for colour-blind readers; the first is solid.
 const DASHES: [&str; 6] = ["none", "7 4", "2 3", "9 3 2 3", "14 4", "4 2 1 2"];
 
-/// CSS class that sets a series' colour and dashes.
 pub fn class_of(series: usize) -> String {
     format!("series{}", series % COLOURS.len())
 }
@@ -50,7 +49,6 @@ pub fn render_document(title: &str, body: &str, json: &str) -> String {
     render_page(title, "style-src 'unsafe-inline'", &render_style(), body, json, "")
 }
 
-/// As `render_document`, with the caller's policy, style and script.
 pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &str, script: &str) -> String {
     let (title, json) = (escape_text(title), escape_json(json));
     format!(
@@ -83,7 +81,7 @@ pub fn escape_text(text: &str) -> String {
     escaped.split('\n').map(terminal::printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Fails before minutes of work, if `write_report` would fail afterwards.
+/// Checks, before minutes of work, that `write_report` will be able to write.
 pub fn check_report_place(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     check_replaced(path, replaces_anything)?;
     let failed = |source| Error::Write { path: path.to_owned(), source };
@@ -110,7 +108,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // For a directory, open(2)'s error; for a pipe or device, pgthaw's own.
+        // Returns open(2)'s error for a directory, pgthaw's own for a pipe or device.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }

@@ -14,7 +14,6 @@ const TOPIC: &str = "connection";
 const FOLDED: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}\n\n\
                       Connection: -h, -p, -U and -d as in psql; `pgthaw help connection` lists all{after-help}";
 
-/// Help page of the options that most commands share.
 pub fn connection_topic() -> Command {
     let topic = ConnectionArguments::augment_args(Command::new(TOPIC)).arg_required_else_help(true);
     topic.mut_args(|argument| argument.hide_short_help(false)).override_usage("pgthaw COMMAND [OPTIONS]")

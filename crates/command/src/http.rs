@@ -106,7 +106,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("referrer-policy", "no-referrer"),
 ];
 
-/// Digest of a secret. The time of a comparison reveals nothing about it.
+/// Digest of a secret: the time of a comparison reveals nothing about the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
@@ -195,13 +195,14 @@ enum Verdict {
     Ask,
     /// The host name is another site's (DNS rebinding).
     Refuse,
-    /// The request names two hosts, or an unreadable one. A proxy may have used a different one.
+    /// The request names two hosts, or an unreadable one. A proxy may have used a different host.
     Reject,
 }
 
 struct Ambiguous;
 
-/// Host of a request. A request to a proxy also names it in the first line; both must match. HTTP/1.0 may name none.
+/// Host of a request. A request to a proxy also names it in the first line; both must match. An HTTP/1.0 request may
+/// name no host.
 fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
     let mut named = headers.get_all(HOST).iter();
     let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
@@ -334,7 +335,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Current time while pgthaw prepares an answer, because the client does not cause that delay.
+    /// Current time while pgthaw prepares an answer: the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }
@@ -405,7 +406,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// At the maximum, a new connection replaces one that was idle for this long.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
-/// Time limit for pending answers at the end.
+/// Time limit for pending answers at shutdown.
 const GRACE: Duration = Duration::from_millis(500);
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-//! Code that both programs' commands share: options, settings, output, exit status, errors, exports.
+//! Code that both programs' commands share.
 
 #[cfg(test)]
 #[macro_use]

@@ -69,7 +69,8 @@ pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> any
 /// Threads in addition to one per processor: one waits for disks, one runs the results store.
 const FURTHER_THREADS: usize = 2;
 
-/// Keeps the idle blocking thread. If it ended and no other could start, blocking work would wait forever.
+/// Time for which the idle blocking thread is kept. If it ended and no other could start, blocking work would wait
+/// forever.
 const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug, thiserror::Error)]
@@ -98,8 +99,7 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
     Ok(runtime)
 }
 
-/// Turns a write beyond `ulimit -f` into an error, as on a full disk: the signal would end pgthaw. Child processes
-/// still get the signal.
+/// Turns a write beyond `ulimit -f` into an error, as on a full disk: SIGXFSZ would end pgthaw.
 fn survive_file_limit(runtime: &Runtime) {
     if !is_ignored(FILE_TOO_LARGE) {
         let _within = runtime.enter();

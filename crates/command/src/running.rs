@@ -1,4 +1,4 @@
-//! Parses, runs and reports the outcome, for both programs.
+//! Parses the arguments, runs the command and reports its outcome, for pgthaw and pgthaw-lab.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use host::linux::own_program::read_own_program;
 
 use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
 
-/// `arguments` are those before passwords were hidden; `errors` are the program's own error types.
+/// `arguments` is the command line before passwords are hidden; `errors` are the program's own error types.
 pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     arguments: &[OsString],
     errors: &'static [Cast],

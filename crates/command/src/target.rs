@@ -27,7 +27,7 @@ impl Target {
     }
 }
 
-/// Connects. With `--data-dir` alone, connects to the server that runs in that directory.
+/// Connects to the named server; with `--data-dir` alone, to the server that runs in that directory.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
         return arguments.connect(|options| options).await;
@@ -156,7 +156,7 @@ impl Target {
         }
     }
 
-    /// Over SQL alone, only shared_buffers can be restored.
+    /// Over SQL alone, only shared_buffers can be restored, so `tiers.os` is ignored if both tiers are set.
     pub async fn situation(&self, tiers: Tiers) -> Situation {
         let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
         let databases = match (&self.data_directory, &self.server) {
@@ -192,7 +192,6 @@ fn oids_of(databases: Vec<Database>) -> Option<Databases> {
     Databases::of(databases.iter().map(|one| one.oid))
 }
 
-/// `None` if this user may not list the files.
 fn databases_of(directory: &DataDirectory) -> Option<Databases> {
     directory.list_databases(&mut Vec::new()).ok().and_then(oids_of)
 }
@@ -210,7 +209,6 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
 
 // ---- directory ----
 
-/// Server and directory must belong to the same cluster.
 async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let server = arguments.connect(|options| options).await?;
@@ -253,7 +251,7 @@ fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptio
     }
 }
 
-/// A standby has its primary's system identifier, so a wrong directory shows only in the path.
+/// A standby has its primary's system identifier, so only the path shows a wrong directory.
 fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<String> {
     let of_server = server.facts.data_directory.as_ref()?;
     let is_same = of_server.canonicalize().is_ok_and(|path| path == directory.path);
@@ -286,7 +284,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
         if let Some(owner) = server.closed_owner() {
-            // After a GRANT, the files would still be inaccessible.
+            // A GRANT would not help: the files would stay inaccessible.
             let owner = printable(&owner.name);
             let why = format!(
                 "only {owner}, the owner of the server's files, and root can see which of them are cached (run pgthaw as {owner} or as root)"
@@ -377,7 +375,7 @@ fn cluster_name(target: &Target) -> String {
     }
 }
 
-/// Refuses `action` (the command's name) on other servers without `--yes`.
+/// Refuses `action` (the command's name) without `--yes`, unless the server is a lab server.
 pub fn require_lab_server(
     target: &Target,
     arguments: &LabArguments,

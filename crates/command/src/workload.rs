@@ -13,7 +13,7 @@ use postgres::{Activity, RelationActivity, RelationKind};
 /// Relations with fewer requests per transaction are ignored.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
-/// Share of an index's blocks above the leaves.
+/// Assumed share of an index's blocks that are above the leaves.
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
 /// Request rate of blocks that are absent from the snapshot, relative to its coldest block.
@@ -124,7 +124,7 @@ fn make_classes_by(
     Ok(made)
 }
 
-/// Popularity as given, else by the snapshot's heat, else uniform.
+/// Popularity that the user gave, else from the snapshot's heat, else uniform.
 fn find_popularity(
     relation: &RelationActivity,
     heat: Option<(&Map, Evidence)>,
@@ -148,8 +148,8 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// One bin per heat level, then one of blocks absent from the snapshot. If a bulk load may have caused the heat, all
-/// bins weigh the same; a restore still follows heat.
+/// One bin per heat level, then one bin of blocks absent from the snapshot. If a bulk load may have caused the heat,
+/// all bins weigh the same; a restore still follows heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
@@ -165,10 +165,10 @@ fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64)
 
 // ---- accesses ----
 
-/// Sequential scans per transaction; rarer ones are attributed to another job.
+/// Minimum sequential scans per transaction; rarer ones are attributed to another job.
 const FEWEST_SCANS: f64 = 0.01;
 
-/// Rows count as contiguous if they are in at most this many times the blocks that they would fill.
+/// Rows count as contiguous if they occupy at most this multiple of the blocks that they would fill.
 const NEIGHBOURS: f64 = 1.25;
 
 /// Tables of up to this many blocks warm up at once.
@@ -183,7 +183,7 @@ const WRITE_BLOCKS: f64 = 8.0;
 
 const SHORTEST_RANGE: f64 = 1.2;
 
-/// More index descents per transaction may be a join's, which visits adjacent rows in turn.
+/// More index descents per transaction may come from a join, which visits adjacent rows in turn.
 const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -232,8 +232,8 @@ impl<'a> Counts<'a> {
         self.activity.relations.iter().filter(move |one| one.table == Some(oid))
     }
 
-    /// Number per transaction of rows that are looked up twice, and of repeated index scans. A transaction is assumed
-    /// to read a row before changing it.
+    /// Rows looked up twice and index scans repeated, per transaction. A transaction is assumed to read a row before
+    /// changing it.
     fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
         let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
         let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
@@ -273,7 +273,6 @@ impl<'a> Counts<'a> {
         Ok(accesses)
     }
 
-    /// Used if no lookups were counted: all requests count as point lookups.
     pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -369,7 +368,7 @@ fn rows_of_a_block(relation: &RelationActivity) -> f64 {
 struct Lookups {
     rows: f64,
     scans: f64,
-    /// Blocks if the rows of each scan are contiguous.
+    /// Blocks requested if the rows of each scan are contiguous.
     least: f64,
     is_bitmap: bool,
 }
@@ -377,7 +376,7 @@ struct Lookups {
 impl Lookups {
     fn new(table: &RelationActivity, rows: f64, scans: f64, is_bitmap: bool) -> Lookups {
         let in_a_block = rows_of_a_block(table);
-        // Without counted scans, the rows may be anywhere.
+        // Without counted scans, each row may be in another block.
         let least = if scans > 0.0 { scans + (rows - scans) / in_a_block } else { rows };
         Lookups { rows, scans, least, is_bitmap }
     }
@@ -408,12 +407,13 @@ impl Lookups {
 // ---- origin ----
 //
 // Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
-// also leaves blocks in buffers: COPY its last ones (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE
-// INDEX those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load
-// does no lookups. If the lookups are several times the buffers, loaded blocks were evicted or are hardly hotter.
+// also leaves blocks in buffers: COPY the last loaded blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all
+// blocks, CREATE INDEX the blocks of a small table. Buffers alone cannot identify a load, as many workloads read a
+// table's end. But a load does no lookups. If the lookups are several times the buffers, loaded blocks were evicted or
+// are hardly hotter.
 
 /// With this many lookups per buffer, heat is attributed to readers. If all blocks fit and are equally popular, 4
-/// lookups per buffer leave e^-4 (2 %) of them without a request; one leaves 37 %.
+/// lookups per buffer leave e^-4 (2 %) of them without a request; one lookup leaves 37 %.
 const LOOKUPS_PER_BUFFER: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

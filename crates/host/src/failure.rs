@@ -46,7 +46,7 @@ pub trait Explain: std::error::Error {
     }
 }
 
-/// Adds a constructor `file` of an error's variant `File`.
+/// Adds a constructor `file` for an error's variant `File`.
 #[macro_export]
 macro_rules! file_error {
     ($error:ident) => {
@@ -105,7 +105,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// An error with its own message is pgthaw's refusal of another user's file, not the kernel's.
+/// An error with its own message comes from pgthaw, which refuses another user's file.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {

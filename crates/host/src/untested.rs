@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-/// `root` requires all that `scripts/setup --for test` prepares.
+/// Value `root` requires all tests that `scripts/setup --for test` prepares.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Prints why, and returns `()`, `None` or `false` from the test. A reason marked `machine` never fails the test.
+/// Prints why a test is skipped, and returns `()`, `None` or `false` from it. A reason marked `machine` never fails the
+/// test.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

@@ -23,9 +23,9 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Span {
     pub seconds: f64,
-    /// With a device and a processor 15 % better.
+    /// Time with a device and a processor 15 % better.
     pub low: f64,
-    /// With a device and a processor 15 % worse. `None` for never.
+    /// Time with a device and a processor 15 % worse. `None` for never.
     pub high: Option<f64>,
 }
 
@@ -35,13 +35,13 @@ pub struct Outlook {
     pub name: String,
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Until 50 % of `steady_tps`. `None` for never.
+    /// Time to 50 % of `steady_tps`. `None` for never.
     pub to_50_seconds: Option<Span>,
-    /// Until 90 % of `steady_tps`. `None` for never.
+    /// Time to 90 % of `steady_tps`. `None` for never.
     pub to_90_seconds: Option<Span>,
-    /// Until 95 % of `steady_tps`. `None` for never.
+    /// Time to 95 % of `steady_tps`. `None` for never.
     pub to_95_seconds: Option<Span>,
-    /// Until fewer than 1 % of the transactions read from the device. `None` for never.
+    /// Time until fewer than 1 % of the transactions read from the device. `None` for never.
     pub warm_after_seconds: Option<Span>,
     /// Share of transactions that read from the device when warm, 0 to 1.
     pub steady_reading_share: f64,
@@ -123,7 +123,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Shows a computed time. Only exactly 0 is `AT_ONCE`, because figures of the very start stand beside it.
+/// Shows a computed time. Only exactly 0 is `AT_ONCE`, because the output also shows figures of the very start.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),

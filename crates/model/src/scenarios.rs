@@ -31,7 +31,7 @@ pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
-/// Figures that --what-if can change, and others, for a whole forecast only.
+/// Keys that --what-if can change, and keys that only a complete forecast accepts.
 const CHANGEABLE: [&str; 7] = ["riops", "rbps", "memory", "shared_buffers", "clients", "cores", "hit"];
 const WHOLE: [&str; 6] = ["pages", "miss", "tps", "accesses", "read_ahead", "popularity"];
 
@@ -120,7 +120,6 @@ impl Numbers {
         Ok(())
     }
 
-    /// The changed memory; `None` if anything else changes.
     pub fn memory_alone(&self) -> Option<Bytes> {
         let alone = Numbers { text: self.text.clone(), memory: self.memory, ..Numbers::default() };
         self.memory.filter(|_| *self == alone)
@@ -304,7 +303,7 @@ impl RoughEstimate {
     }
 }
 
-/// Where throughput rises most steeply, with one client, uniform popularity and no limit.
+/// Points at which throughput rises most steeply, with one client, uniform popularity and no limit.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Knees {
     /// All pages as one relation.
@@ -335,7 +334,6 @@ impl Knees {
     }
 }
 
-/// Explains restores that reach half of the throughput later than no restore.
 pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_of_snapshot: bool) -> Vec<String> {
     let half = |outlook: &Outlook| outlook.to_50_seconds.map(|span| span.seconds);
     let explain = |(scenario, outlook): (&Scenario, &Outlook)| {

@@ -20,11 +20,11 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Time over which the usual rate is the median, and its minimum.
+/// Time whose median rate is the usual rate, and minimum of this time.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
-/// This many seconds at a better rate do not end a stall.
+/// A better rate for this many seconds does not end a stall.
 const BETTER_SECONDS: usize = 1;
 
 /// Longer spans below the usual rate are a new level, unless they do hardly any work.
@@ -35,7 +35,7 @@ const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
 #[derive(Clone, Debug, PartialEq)]
 pub struct StallSpan {
     pub steps: Range<usize>,
-    /// Rate of a usual step, and the lowest of the span.
+    /// Usual rate of a step, and lowest rate in the stall.
     pub usual: f64,
     pub least: f64,
     pub missing: f64,
@@ -66,7 +66,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Returns the stall once more than `BETTER_SECONDS` better seconds have ended it.
+    /// Adds a step's rate. Returns a stall once more than `BETTER_SECONDS` better seconds have ended it.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;

@@ -70,7 +70,7 @@ pub struct BudgetedSource {
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// At the last comparison with the budget: time, and total cost of the BPF programs and of this process.
+    /// Values at the last comparison with the budget: time, and total cost of the BPF programs and of this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
@@ -231,7 +231,7 @@ pub struct RefusedSource {
 }
 
 /// Opens the wanted source of process times, or the most exact one, and returns the refused ones. All but SQL need a
-/// local server. `own` counts SQL queries.
+/// local server. `own` counts pgthaw's SQL queries.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,

@@ -196,8 +196,8 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
-/// Kind by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are
-/// clients.
+/// Kind of a process, by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's
+/// backends are clients.
 pub(crate) fn kind_of_title(title: &str) -> &'static str {
     const KINDS: [&str; 6] =
         ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
@@ -256,7 +256,6 @@ pub(crate) struct GaugeReading {
     pub second: u32,
     /// Actual time since boot.
     pub monotonic: Duration,
-    /// Threads of the load generator, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<&'static str, PartTime>,
     pub own_cpu: Duration,
@@ -269,7 +268,7 @@ pub(crate) struct GaugeReading {
     pub memory_pressure: Option<Pressure>,
 }
 
-/// Computes rates, because readings may be late. Seconds without a reading get the rates until the next one.
+/// Computes rates, because readings may be late. Seconds without a reading get the mean rates up to the next reading.
 fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     let mut samples = Vec::new();
     for pair in readings.windows(2) {

@@ -31,7 +31,8 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// First request for a unit.
     Requested,
-    /// Repeated request. Only for units selected by hash or, until the process has `Role::Wanted`, for fetched units.
+    /// Repeated request. Reported only for units selected by hash or, until the process has `Role::Wanted`, for fetched
+    /// units.
     Again,
     /// First fetch into the page cache.
     Fetched,
@@ -47,7 +48,7 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Number of the unit of bit 0 (a multiple of 64); bits of the event's units, and of those fetched since the probe
+    /// Unit number of bit 0 (a multiple of 64); bits of the event's units; bits of those fetched since the probe
     /// opened.
     pub first_unit: u64,
     pub units: u64,
@@ -59,7 +60,7 @@ pub struct PageEvent {
     pub pages_again: i64,
 }
 
-/// Kind of process. Without a role, all its activity is reported.
+/// Kind of process. All activity of a process without a role is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Reports only requests for units that processes of other roles fetched, as `PageEventKind::Again`, once each.
@@ -77,7 +78,7 @@ pub trait PageWatch: Send {
     /// Returns false if the bitmaps have no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
-    /// Extends a file's part of the bitmaps to its maximum. Returns false if too few words are left.
+    /// Extends a file's part of the bitmaps to its maximum. Returns false if too few bitmap words are left.
     fn make_room(&mut self, file: u32) -> Result<bool, Error>;
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error>;

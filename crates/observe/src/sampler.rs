@@ -33,7 +33,7 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files whose cached pages are counted. With an index, they also count separately, for that relation.
+    /// Files whose cached pages are counted. A file with a number also counts for the relation of that number.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,
@@ -186,7 +186,6 @@ pub struct Counters {
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
     pub workload_read_bytes: Bytes,
-    /// Bytes read by server processes for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
@@ -328,7 +327,7 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    /// Reads known backends again without searching for new ones, to follow short-lived ones cheaply.
+    /// Reads known backends again, to follow short-lived ones cheaply.
     pub fn read_known(&mut self) {
         for (pid, backend) in &mut self.seen {
             backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);

@@ -38,7 +38,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
     pub looks: u32,
-    /// Sum of the other active transactions in these samples, as counted for `commit_siblings`.
+    /// Number of other active transactions, summed over these samples, and counted as for `commit_siblings`.
     pub others: u32,
 }
 
@@ -48,7 +48,7 @@ impl Flushes {
     }
 }
 
-/// A wait. `observed` ÷ `looks` is the mean number of processes.
+/// A wait. `observed` ÷ `looks` is the mean number of waiting processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ObservedWait {
     #[serde(flatten)]

@@ -107,7 +107,7 @@ pub fn parse_number(text: &str) -> Option<f64> {
 /// Name and duration in seconds of a step of `pgbench -i`.
 pub type Step = (String, f64);
 
-/// `done in 0.35 s (drop tables 0.00 s, create tables 0.01 s, …).`, since 13.
+/// Parses `done in 0.35 s (drop tables 0.00 s, create tables 0.01 s, …).`, printed since pgbench 13.
 pub fn parse_initialized(line: &str) -> Option<Vec<Step>> {
     let (_, said) = line.strip_prefix("done in ")?.split_once(" s (")?;
     let (steps, _) = said.split_once(')')?;
@@ -123,7 +123,7 @@ fn parse_step(text: &str) -> Option<Step> {
 
 // ---- interval ----
 //
-// Lines of the aggregated log. In 13 to 19, six columns are the same; others depend on version and `--rate`.
+// Lines of the aggregated log. In PostgreSQL 13 to 19, six columns are the same; others depend on version and `--rate`.
 
 /// Transactions that ended within a second of wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -186,7 +186,7 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
 
 // ---- transaction ----
 //
-// Lines of the log, the same in 13 to 19: `client number latency script seconds microseconds [lag]`.
+// Lines of the log, the same in PostgreSQL 13 to 19: `client number latency script seconds microseconds [lag]`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
@@ -232,7 +232,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let microsecond = columns.next()?.parse().ok().filter(|microsecond| *microsecond < 1_000_000)?;
     let ended = match latency {
         "skipped" => TransactionEnd::Skipped,
-        // Since 15: `failed` or the kind of failure.
+        // Since PostgreSQL 15: `failed` or the kind of failure.
         word if word.starts_with(|first: char| first.is_ascii_alphabetic()) => TransactionEnd::Failed,
         number => TransactionEnd::Answered {
             latency_us: number.parse().ok()?,

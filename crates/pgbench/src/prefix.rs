@@ -2,7 +2,7 @@
 
 const BEGINNINGS: [&str; 3] = ["progress: ", "transaction type: ", "pgbench ("];
 
-/// Length in words, because the number of characters may vary.
+/// Length of the prefix in words: its number of characters may vary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prefix {
     words: usize,
@@ -16,7 +16,7 @@ impl Prefix {
             let before = found.map(|(before, _)| before).filter(|before| before.ends_with(char::is_whitespace));
             self.words = before.map_or(0, |before| before.split_whitespace().count());
         }
-        // Lines without prefix: from another program, or from before the collector.
+        // Lines without the prefix are from another program, or older than the log collector.
         if BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return line;
         }

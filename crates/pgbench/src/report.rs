@@ -43,12 +43,12 @@ pub struct PgbenchReport {
     pub transactions: Option<u32>,
     /// Requested transactions of all clients together.
     pub asked_transactions: Option<u64>,
-    /// One connection per transaction (`-C`). `None` before 14.
+    /// One connection per transaction (`-C`). `None` before PostgreSQL 14.
     pub connects: Option<bool>,
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Of the first and last progress interval that has a lag: middle of the interval and mean lag, in seconds.
+    /// Middle and mean lag, in seconds, of the first and the last progress interval that has a lag.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -77,7 +77,7 @@ pub fn parse_report(text: &str) -> PgbenchReport {
     report
 }
 
-/// A run whose lag grows by less than this share of its time serves its rate.
+/// A run reaches its requested rate if its lag grows by less than this share of its duration.
 const BEHIND_SHARE: f64 = 0.05;
 
 /// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
@@ -94,7 +94,7 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Requested rate (`--rate`), if it was not served: estimated from the lag, which grows each second by the unserved
+    /// Estimates the requested rate (`--rate`) if pgbench did not reach it: the lag grows each second by the missed
     /// share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
@@ -154,7 +154,6 @@ impl PgbenchReport {
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
             "query mode" => self.query_mode = value.trim().parse().ok(),
-            // The line with the weight follows that of its script.
             " - weight" => self.mix.last_mut().into_iter().for_each(|(_, weight)| *weight = number().unwrap_or(1)),
             what if what.starts_with("SQL script ") => self.mix.push((name_of_script(value), 1)),
             what if what.starts_with("number of transactions above the ") => {
@@ -237,7 +236,7 @@ fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutco
             "total number of retries" => outcome.retries = leading_number(value)?,
             what if what.starts_with("number of transactions above the ") => outcome.late = leading_number(value)?,
             "tps" => {
-                // 13 prints the rate with connection time, then without; the last counts.
+                // pgbench 13 prints two rates, with connection time and without. The last one counts.
                 let rate: f64 = value.split_once(' ')?.0.parse().ok()?;
                 outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;
             }

@@ -29,7 +29,7 @@ enum Command {
     Report(report::ReportArguments),
     Serve(serve::ServeArguments),
     Judge(judge::JudgeArguments),
-    // `make` calls it for the completions and pages of the packages.
+    // `make` runs this command to write the packages' shell completions and manual pages.
     #[command(hide = true)]
     Completions(completions::CompletionsArguments),
     /// Read the ranges of a list, one read each: the strategy one-read-per-range

@@ -134,7 +134,7 @@ const STYLE: &str = include_str!("../../../web/dist/report.css");
 /// SHA-256 of the script in Base64; the page's security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// Kind of page that embeds its data. Pages of other kinds request data from their server.
+/// Kind of page that embeds its data.
 const ALONE: &str = "studies";
 
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {

@@ -108,8 +108,7 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// Whether the arguments say what to evict. Without this, evict fails: evicting everything by default would be
-    /// harmful.
+    /// Whether the arguments name something to evict. If not, evict fails: evicting everything would be harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
@@ -176,7 +175,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Remaining buffers were pinned or read again, such as those of catalogs for a new connection.
+/// Reports buffers that remain: pinned, or read again, such as catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));

@@ -39,7 +39,7 @@ impl Watcher for WarmProgress {
     fn begin(&self, phase: Phase, total: u64) {
         self.finish();
         let bytes = |label| Progress::bytes(label, Bytes(total), self.is_visible);
-        // These phases are usually too short for a bar.
+        // Measuring, verifying and evicting are usually too short for a bar.
         let steps = |label| Progress::steps_when_slow(label, self.is_visible);
         let bar = match phase {
             Phase::Measuring => steps("measuring"),

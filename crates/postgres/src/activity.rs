@@ -214,7 +214,7 @@ pub struct Wait {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WaitLook {
     pub seen: Vec<(Wait, u32)>,
-    /// Other writing transactions during a WAL flush; `None` without a flush.
+    /// Other writing transactions during a WAL flush; `None` if none was seen.
     pub others_at_flush: Option<u32>,
 }
 
@@ -226,14 +226,14 @@ impl WaitLook {
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // Excludes the flushing transaction; the walwriter flushes without one.
+        // Excludes the flushing transaction. The walwriter flushes without a transaction.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }
     }
 }
 
-/// Event names up to PostgreSQL 16, and since 17.
+/// Wait event of a WAL flush: up to PostgreSQL 16, and since 17.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
@@ -253,7 +253,6 @@ pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<
     ask_all(connection, "read the names of wait events", question).await
 }
 
-/// Current waits, except of this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -317,7 +316,8 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0: a shared catalog.
+/// Name such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` is 0 for a shared
+/// catalog.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

@@ -8,10 +8,10 @@ use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::{Error, Result};
 
-/// Catalog queries take up to a minute on a cold server with a throttled disk.
+/// Timeout: catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// With names, this many rows need less than 2 GB.
+/// Maximum number of rows. With names, they need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {
@@ -154,7 +154,7 @@ fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }
 
-/// Reads columns into fields of the same name; explicit fields follow.
+/// Reads columns into fields of the same name. Other fields follow after `;`.
 macro_rules! columns {
     ($row:expr => $type:ident { $($field:ident),+ $(; $($others:tt)+)? }) => {
         $type { $($field: $row.try_get(stringify!($field))?,)+ $($($others)+)? }

@@ -89,7 +89,7 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
     })
 }
 
-/// With more buffers, the statement's text would exceed 1 MB.
+/// Maximum buffers in a statement, whose text would otherwise exceed 1 MB.
 const EVICTED_AT_ONCE: usize = 100_000;
 
 const EVICT: &str = "evict buffers";
@@ -118,7 +118,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(())
 }
 
-/// Dirty buffers, if written later, would refill the page cache.
+/// Writes dirty buffers, which later writes would put into the page cache again.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

@@ -152,7 +152,7 @@ fn decode_parent(row: &PgRow) -> Result<Option<String>, sqlx::Error> {
     Ok(parent.map(|(schema, name)| format!("{schema}.{name}")))
 }
 
-/// 63 bytes by default; custom builds may have more.
+/// Maximum length of a name: 63 by default, but custom builds may allow more.
 const NAME_BYTES_MAX: usize = 1024;
 
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {

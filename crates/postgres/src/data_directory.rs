@@ -63,7 +63,7 @@ impl DataDirectory {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
-    /// From the socket's lock file. `None` without a server or permission.
+    /// Directory named in the socket's lock file. `None` without a server or permission.
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -93,7 +93,7 @@ impl DataDirectory {
         self.find_postmaster().map(|server| server.pid)
     }
 
-    /// Searches configuration files for the word; ignores included ones.
+    /// Whether a configuration file, except included ones, contains the word.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
@@ -158,7 +158,7 @@ impl DataDirectory {
         Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// Empty if missing. Fails for the link to an unmounted tablespace.
+    /// Entries of the directory; empty if missing. Fails for the link to an unmounted tablespace.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>> {
         let path = self.path.join(directory);
         match self.files.directory(directory).and_then(|found| found.entries()) {
@@ -274,7 +274,7 @@ impl ControlFile {
     }
 }
 
-/// The constant, aligned to 8 bytes, precedes the block and segment sizes.
+/// Offset of the block and segment sizes, which follow the 8-byte aligned constant.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -292,12 +292,12 @@ pub struct Postmaster {
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
-    /// By the system clock, which may have been set since.
+    /// Start time by the system clock, which may have been changed since.
     pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
-    /// By the process's age, which clock changes do not affect; else by the file.
+    /// Start time by the process's age, which clock changes do not affect; else from the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }

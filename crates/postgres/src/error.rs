@@ -413,7 +413,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: start it, or read its files with --data-dir; {others}")
 }
 
-/// psql options to connect to them, such as `-p 5433`.
+/// psql options for each server that listens, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {

@@ -24,7 +24,6 @@ const CURSOR: &str = "pgthaw_answer";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     name: &'static str,
-    /// The schema quoted for SQL, and as a literal.
     schema: String,
     schema_literal: String,
     pub version: String,

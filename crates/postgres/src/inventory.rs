@@ -41,7 +41,7 @@ async fn fetch_as_others(
     in_time(action, asked).await
 }
 
-/// pgthaw's sessions override it and cannot see the original.
+/// pgthaw's sessions override this setting and cannot see the original value.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";
@@ -171,7 +171,7 @@ pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     if given.is_empty() {
         return Some(number);
     }
-    // A unit such as `8kB` has a count.
+    // A unit such as `8kB` begins with a factor.
     let (count, base) = split_number(unit?);
     let count: f64 = if count.is_empty() { 1.0 } else { count.parse().ok()? };
     let units = [MEMORY_UNITS.as_slice(), &TIME_UNITS].into_iter().find(|units| find_unit(units, base).is_some())?;
@@ -190,7 +190,7 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|one: char| !is_part(one)).unwrap_or(text.len()))
 }
 
-/// A leading 0 makes it octal, as in file modes.
+/// A number with a leading 0 is octal, as in file modes.
 fn parse_number(text: &str) -> Option<f64> {
     let octal = text.strip_prefix('0').filter(|rest| !rest.is_empty() && !rest.contains('.'));
     match octal {
@@ -271,7 +271,7 @@ pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBu
 }
 
 impl ServerBuild {
-    /// Too low an optimisation level: `-O0`, `-Og` or none. The last option counts.
+    /// Optimisation level if it is too low: `-O0`, `-Og` or none. The last option counts.
     pub fn weak_optimisation(&self) -> Option<&str> {
         let level = self.compiler_flags.split_ascii_whitespace().rfind(|word| word.starts_with("-O"));
         let level = level.unwrap_or_default();

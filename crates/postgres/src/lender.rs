@@ -124,8 +124,8 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     kept
 }
 
-/// Standard output of the owner's process, if it is a writable file. The owner chooses the pid, so another user's process
-/// does not count.
+/// Standard output of the owner's process, if it is a writable file. The owner could name another user's pid, so that
+/// is checked.
 fn find_log(pid: u32, owner_uid: u32) -> Option<(OwnedFd, PathBuf)> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
     if fs::metadata(format!("/proc/{pid}")).ok()?.uid() != owner_uid {
@@ -150,7 +150,7 @@ fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
-/// Value that the server has after a start with the options of the last one.
+/// Value of the setting if the server were started with its last options.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
@@ -158,7 +158,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
     command.args(read_options(&directory.files)).current_dir("/");
-    // By a FIFO, the owner could delay this process and meanwhile read its environment.
+    // With a FIFO, the owner could delay postgres and meanwhile read its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);

@@ -15,7 +15,7 @@ use host::files::{open_regular, read_at_most, read_text_at_most};
 
 pub use ::pgbench::QueryMode;
 
-/// Log of three months at 100 bytes per second.
+/// Maximum size of a log: three months at 100 bytes per second.
 const LOG_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
@@ -126,9 +126,9 @@ pub struct Load {
     pub jobs: u32,
     /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
-    /// Slower transactions are counted; with a rate, overdue ones are skipped.
+    /// Slower transactions are counted. With a rate, transactions that are overdue by more are skipped.
     pub latency_limit_ms: Option<f64>,
-    /// Tries after deadlocks and serialization failures; more than one requires 15.
+    /// Maximum tries after deadlocks and serialization failures; more than one requires pgbench 15.
     pub max_tries: u32,
     pub length: Length,
     pub log: TransactionLog,

@@ -55,7 +55,7 @@ pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }
 
-/// For an object that exists in each database.
+/// GRANT on an object that exists in each database.
 pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
     run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
 }

@@ -37,7 +37,7 @@ pub struct ServerFacts {
     /// Set since PostgreSQL 18.
     pub io_method: Option<String>,
     pub in_recovery: bool,
-    /// WAL position, written or replayed; empty before the first replay.
+    /// WAL position written, or replayed on a standby (empty before the first replay).
     pub lsn: String,
     pub timeline: u32,
     pub role: String,
@@ -46,7 +46,6 @@ pub struct ServerFacts {
     pub postmaster_pid: Option<u32>,
 }
 
-/// Opens connections per database on demand.
 #[derive(Clone, Debug)]
 pub struct Server {
     reached: Reached,
@@ -104,7 +103,7 @@ impl Server {
         self.first.as_ref().map(|first| lock(first))
     }
 
-    /// psql as a superuser: the connected role, the server's local owner or postgres.
+    /// psql command as a superuser: the connected role, the server's local owner or postgres.
     pub fn psql(&self) -> String {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
@@ -119,7 +118,7 @@ impl Server {
         }
     }
 
-    /// psql for catalog changes; on a standby, the primary's.
+    /// psql command for catalog changes; for a standby, on its primary.
     pub fn writing_psql(&self) -> String {
         if !self.facts.in_recovery {
             return self.psql();
@@ -138,8 +137,8 @@ impl Server {
         self.reached.describe()
     }
 
-    /// Tries the connected database, `preferred`, then all others: each shows all of shared_buffers. Skips databases
-    /// that fail.
+    /// Tries the connected database, `preferred`, then all others, because any database with the extension shows all of
+    /// shared_buffers.
     pub async fn connect_with_extension(&self, name: &'static str, preferred: &[String]) -> Result<PgConnection> {
         let mut tried: Vec<&str> = Vec::new();
         for database in [&self.database].into_iter().chain(preferred) {
@@ -197,7 +196,7 @@ impl Server {
     }
 }
 
-/// Overrides settings that the database's owner may have made (ALTER DATABASE).
+/// Overrides settings by ALTER DATABASE.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })

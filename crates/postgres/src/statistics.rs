@@ -1,4 +1,4 @@
-//! Cumulative statistics and their differences. Keeps all columns by name: unknown versions lose nothing.
+//! Cumulative statistics and their differences, with all columns of any version.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,6 @@ use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension, Result};
 
-/// Columns that identify a row.
 const KEYS: [&str; 7] = ["datname", "backend_type", "object", "context", "schemaname", "relname", "locktype"];
 
 const NUMBERS: [&str; 2] = ["datid", "relid"];
@@ -76,7 +75,6 @@ pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64
     Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
-/// Rows of pg_stat_user_tables, with `total_bytes`: size including indexes and TOAST.
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics> {
     const ACTION: &str = "read the tables' statistics";
     let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
@@ -99,7 +97,7 @@ impl ServerStatistics {
         Ok(statistics)
     }
 
-    /// A column's values, by the last part of the row's key (the name, for tables).
+    /// A column's value in each row, by the last part of the row's key (a table's name).
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
@@ -137,7 +135,7 @@ impl StatisticsDelta {
 
 // ---- lookups ----
 //
-// Lookups use an index: COPY, VACUUM, CREATE INDEX and sequential scans do none.
+// Lookups are block reads by index scans, not those of COPY, VACUUM, CREATE INDEX or sequential scans.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -151,7 +149,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Lower bound: assumes that a scan's rows are adjacent.
+    /// Lower bound of the blocks read: assumes adjacent rows in each scan.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
         let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
         scans.saturating_add(more as u64)
@@ -215,7 +213,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
-        // Fails if not preloaded; forecasts do not need it.
+        // Fails if the extension is not preloaded. Forecasts work without it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };

@@ -10,7 +10,7 @@ use host::failure::quote_argument;
 /// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// Placeholder after `TYPED`: the command is printed without its user option.
+/// After `TYPED`, requests the running command without its user option.
 const WITHOUT_USER: &str = "(no -U)";
 
 /// Placeholder for a command that is unknown until the connected role is known.
@@ -32,14 +32,14 @@ pub struct PastedCommands {
     pub options: String,
     /// Options without the user, for another OS user that connects as itself.
     pub options_without_user: String,
-    /// psql as a superuser: `sudo -u postgres psql -p 5433`.
+    /// psql command as a superuser: `sudo -u postgres psql -p 5433`.
     pub psql: String,
-    /// psql for catalog changes; on a standby, for its primary.
+    /// psql command for catalog changes; for a standby, on its primary.
     pub writing_psql: String,
-    /// Words as a shell needs them.
+    /// Words of the running command, shell-quoted.
     pub typed: Vec<String>,
     pub typed_without_user: Vec<String>,
-    /// Options that replace PG* variables, which sudo drops.
+    /// Options that replace the PG* variables, because sudo drops these variables.
     pub untyped: String,
     /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` until the role is known.
     pub monitor: Option<String>,
@@ -61,7 +61,7 @@ fn change() -> RwLockWriteGuard<'static, Run> {
     RUN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers commands with their long options; a printed command gets only its own options.
+/// Registers commands with their long options. Printing adds only options that the command has.
 pub fn know_commands(known: Vec<(String, Vec<String>)>) {
     change().known = known;
 }
@@ -201,7 +201,7 @@ impl Run {
     }
 }
 
-/// The names before the loop are shell words, which may contain its text.
+/// Skips the text of `LOOP` within a quoted database name.
 fn find_loop(command: &str) -> Option<usize> {
     command.match_indices(LOOP).map(|(at, _)| at).find(|at| shlex::split(&command[..*at]).is_some())
 }

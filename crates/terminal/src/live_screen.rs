@@ -78,7 +78,8 @@ impl LiveScreen {
     pub fn show<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>, height: Option<usize>) -> io::Result<()> {
         let lines: Vec<&str> = lines.into_iter().take(height.unwrap_or(usize::MAX)).collect();
         let rows = (0..height.unwrap_or(lines.len())).map(|row| {
-            // Cleared before writing: after a full line, the cursor stands on its last cell.
+            // Clears a line before writing it. Afterwards the cursor may stand on its last cell, which would be
+            // cleared.
             format!("\x1b[{};1H\x1b[2K{}", row + 1, lines.get(row).copied().unwrap_or_default())
         });
         // Synchronized update, in terminals that support it.
@@ -124,7 +125,7 @@ fn keys_of(mut text: &str) -> Vec<Key> {
             .and_then(|sent| SEQUENCES.iter().find_map(|(sign, key)| Some((key.clone(), sent.strip_prefix(sign)?))));
         let (key, rest) = match (known, sequence) {
             (Some(known), _) => known,
-            // Discards the rest, as the sequence's length is unknown.
+            // Discards the rest, because the end of an unknown sequence cannot be determined.
             (None, Some(_)) => (Key::Unknown, ""),
             (None, None) => match first {
                 '\x1b' => (Key::Escape, rest),

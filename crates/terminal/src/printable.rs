@@ -45,7 +45,7 @@ fn colour_length(text: &str) -> usize {
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
-/// Escapes control characters in JSON. Outside of strings, it contains only line feeds.
+/// Escapes control characters in JSON strings. Raw line feeds, which are only outside of strings, stay.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_raw = |character: char| is_treacherous(character) && character != '\n';
     if !json.contains(is_raw) {
@@ -74,7 +74,7 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// Minimum width in cells for texts that start where they differ.
+/// With fewer cells, `shorten_apart` does not move the start of similar texts.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
 /// Shortens texts as `shorten_middle` does. Texts that would then look alike are shown from where they differ.

@@ -65,8 +65,8 @@ fn break_line(line: &str, width: usize) -> Vec<String> {
     wrapped.lines
 }
 
-/// Bytes of the first line's margin, and indentation of the others. A prefix such as `warning  ` counts as margin if it
-/// leaves enough room.
+/// Bytes of the first line's margin, and indentation of continuation lines. A prefix such as `warning  ` belongs to the
+/// margin if enough room remains.
 fn margin(line: &str, width: usize) -> (usize, usize) {
     let blank = line.len() - line.trim_start().len();
     let widest = width * 2 / 5;

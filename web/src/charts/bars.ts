@@ -120,7 +120,7 @@ export interface Time {
   before?: number;
   /** Time ÷ the disk's lower bound. */
   times: Spread | null;
-  /** Lower limit of a time that was not reached. */
+  /** Lower limit of the time if the event did not occur. */
   limit: number;
   style: SeriesStyle;
   opacity?: number;
@@ -174,7 +174,7 @@ interface Ratios {
   style: (name: string, isDark: boolean) => SeriesStyle;
 }
 
-/** Ratios to another warmer or to the bound, as bars from 1, with the median's interval. `null` without data. */
+/** Chart of ratios to another warmer or to the bound: bars from 1, with the median's interval. `null` without data. */
 export function ratiosPlan<S extends Stage>({ title, about, floor, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
@@ -194,7 +194,6 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
         bars: found.map(({ name, ratio }): Bar => ({ name, style: style(name, view.theme.isDark), from: 1, ...ratioBar(ratio), figures: ratioText(ratio) })),
         axis: {
           type: "log", logBase: 2,
-          // Powers of two with some margin.
           min: 2 ** Math.floor(Math.log2(Math.min(1, ...ends) / 1.1)), max: 2 ** Math.ceil(Math.log2(Math.max(1, ...ends) * 1.1)),
         },
         renderAxis: (value) => String(Number(value.toPrecision(2))),

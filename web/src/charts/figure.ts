@@ -77,13 +77,12 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     const before = numbers.querySelector(".scroll");
     const [left, top] = [before?.scrollLeft ?? 0, before?.scrollTop ?? 0];
     numbers.replaceChildren(numbers.firstElementChild as Element, plan.numbers(view()));
-    // Keeps the scroll position of a growing table.
     numbers.querySelector(".scroll")?.scrollTo(left, top);
   };
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
-  /** `later` runs instead if the chart is off screen. */
+  /** Draws the chart. If it is off screen, runs `later` instead. */
   const drawWhenSeen = (later: () => void): void => {
     if (isOnScreen || state.appearance.isPrinting) return draw();
     isStale = true;
@@ -94,7 +93,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     isOnScreen = entries.at(-1)?.isIntersecting ?? true;
     if (isOnScreen && isStale) draw();
   }).observe(box);
-  // Screen readers use the description off screen too.
+  // Updates the description also off screen, for screen readers.
   state.subscribe(() => drawWhenSeen(() => describe(view())));
   return element("figure", { id: plan.id },
     element("div", { class: "figure-head" },
@@ -113,7 +112,7 @@ function segments({ name, label, options }: Control, choices: Record<string, str
   return element("div", { class: "segments", role: "group", "aria-label": label }, ...buttons);
 }
 
-/** ECharts measures text itself and needs the name. */
+/** ECharts measures text itself and needs the font's name. */
 export const fontFamily = (): string => getComputedStyle(document.body).fontFamily;
 
 const optionOf = <S extends Stage>(plan: ChartPlan<S>, view: View<S>): EChartsOption =>
@@ -160,7 +159,7 @@ export function pointerList(heads: string[], rows: PointerRow[], after: string[]
   return element("div", { class: "pointer" }, ...told(heads), lines.length > 0 && element("table", {}, ...lines), ...told(after));
 }
 
-/** Rounds up to a round number, as the common end of the axes of small multiples. */
+/** Rounds up to a round number, the common end of the axes of small multiples. */
 export function niceAbove(value: number): number {
   const size = 10 ** Math.floor(Math.log10(value));
   return ([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) ?? 10) * size;

@@ -17,7 +17,7 @@ const facetsOf = ({ state }: Study): string[] => valuesOf(state.axes, state.layo
 const columnsOf = (view: Study): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
 const panelHeight = (view: Study): number => (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT);
 
-/** Colour keys; `null` for a single line. */
+/** Legend of colours; `null` for a single line. */
 const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | null =>
   y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
 
@@ -91,7 +91,7 @@ const allPoints = ({ state }: Study): PointSummary[] =>
     .reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
     .flatMap(([facet = "", y = "", x = ""]) => state.pointAt(x, y, facet) ?? []);
 
-/** Medians with whiskers. If a trial did not reach the value, the whisker extends to `beyond`. */
+/** Medians with whiskers. If the event did not occur in a trial, the whisker extends to `beyond`. */
 function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
   const [{ metric }, { color, width }] = [view.state, style];
   const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
@@ -114,7 +114,6 @@ function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyl
 
 const against = ({ choices }: Study): Metric => ({ p50: P50, worst: WORST })[choices["against"] ?? ""] ?? P99;
 
-/** Symbols distinguish small multiples in one chart. */
 const SIGNS = Object.values(SYMBOLS);
 const signOf = (panel: number) => SIGNS[panel % SIGNS.length] ?? SYMBOLS.circle;
 
@@ -147,7 +146,7 @@ function tradeOffOption(view: Study): EChartsOption {
     const placed = valuesOf(axes, layout.x).map((x) => ({ x, point: view.state.pointAt(x, y, facet) })).filter(({ point }) => TPS.of(point) !== null && metric.of(point) !== null);
     placed.forEach(({ point }, index) => point && shown.set(`${id}:${index}`, point));
     const style = seriesStyle(place, theme.isDark);
-    // Symbols distinguish small multiples, so dashes distinguish lines.
+    // If symbols distinguish small multiples, dashes distinguish lines.
     const [symbol, dash] = isFaceted ? [signOf(panel), DASHES[place % DASHES.length] ?? style.dash] : [style.symbol, style.dash];
     const line = lineOf(view, { ...style, dash, symbol }, placed.map(({ point }) => point), (point, index) => ({
       value: [TPS.of(point)?.median ?? 0, metric.of(point)?.median ?? 0],

@@ -112,9 +112,7 @@ function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): Scatte
 
 const LOWEST_SHARE = 0.01;
 
-/**
- * Transactions relative to the same second of "nothing" in the same round. `null` without `nothing` or other warmers.
- */
+/** `null` without `nothing` or other warmers. */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
   id: "interference", title: "Throughput beside the warmer",
   explanation: "Transactions of each second ÷ those with “nothing” in the same second of the round. The line is the median of the rounds, and the band spans the lowest to the highest. Below 1 the warmer slows the clients down; above 1 it pays off.",

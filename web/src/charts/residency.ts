@@ -12,7 +12,7 @@ interface Heat {
   rowHeight: number;
   names: number;
   fontSize: number;
-  /** Side by side, or stacked on a narrow page. */
+  /** Charts side by side, or stacked on a narrow page. */
   panels: { id: string; strips: number[][] }[];
   columns: string[] | null;
   told: (panel: string, row: string, column: number, share: number, columns: number) => string[];

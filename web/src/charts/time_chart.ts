@@ -74,7 +74,7 @@ function placesOf({ panels }: TimeChart, width: number): Place[] {
   });
 }
 
-/** Lines with different names: two compared trials have the same ones. */
+/** Omits repeated names: two compared trials have lines of the same names. */
 const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
 
 /** Replaces characters that ECharts interprets. */
@@ -140,7 +140,7 @@ const mostOf = ({ lines, levels = [] }: Panel): number =>
 
 export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, value: number): number => (isLog ? Math.max(value, floor) : value);
 
-/** Longer lines merge neighbouring points, keeping minimum and maximum, so no stall is lost. */
+/** ECharts merges points of longer lines, but keeps minimum and maximum, so no stall is lost. */
 const MANY_POINTS = 4000;
 
 /** Number of symbols on a line with many points. */

@@ -96,7 +96,7 @@ const SCALES: Record<Measure["unit"], Scale & Pick<Panel, "max">> = {
   requests: { tableUnit: "requests", render: oneDigit, renderAxis: short }, microseconds: LATENCIES, ratio: { render: percent, renderAxis: percent, max: 1 },
 };
 
-/** Panels that a running trial has too. */
+/** Panels that a running trial's page also shows. */
 export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUNTS, tableUnit: "tps", weight: 1.5 };
 export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
@@ -119,7 +119,6 @@ export const KINDS: readonly TimeKind[] = [
 
 const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE, ...Object.fromEntries(KINDS.map(({ column, hue }) => [column, hue])) };
 
-/** Hues of other waits, in order of appearance. */
 const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["third other"], WAITS["fourth other"]];
 
 function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
@@ -129,7 +128,6 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
   for (const { kind, event, processes: values } of waits) {
     const wait = kind === null ? "on a processor" : kind === "Client" ? "waiting for pgbench" : event === null ? "other waits" : `${kind} ${event}`;
     const known = curves.get(wait);
-    // Sums events that share a curve.
     if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
     else {
       const hue = (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"];
@@ -191,7 +189,6 @@ function makePanels(measures: Measure[]): TrialPanel[] {
   const more = [...declared.values()].filter(({ id }) => own.every((panel) => panel.id !== id)).map(({ id, title, unit, is_stack: isStack }): TrialPanel => (
     { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...SCALES[unit], curves: measured(measures, id) }
   ));
-  // Keeps stacked panels together.
   return [...own.slice(0, 5), ...more.filter((one) => one.isStack), ...own.slice(5), ...more.filter((one) => !one.isStack)];
 }
 

@@ -64,7 +64,6 @@ function overTime(state: PointsStage): HTMLElement {
   return box;
 }
 
-/** Shown while the study runs, with its progress. */
 function runningBanner(source: Source, id: string): HTMLElement {
   const told = element("span", {});
   const banner = element("p", { class: "running", role: "status", hidden: true }, told, " ", element("a", { href: "#/live" }, "Watch it"));

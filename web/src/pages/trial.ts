@@ -91,7 +91,6 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
     ["Trial", [
       ["started", state === null ? "no" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
       ["duration", seconds(trial.lasted_seconds)],
-      // For trials that end with a job's transactions.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
         ...factsIf(trial.strategy_outcome && before, (took) => [["duration of the warmer", seconds(took)]]), ["duration of the job", seconds(load)], ["total from the cold start", seconds(whole)],
       ]),

@@ -14,7 +14,7 @@ const length = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : late
 
 const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;
 
-/** As in Greg Smith's slides: updates, commands, waits for LWLocks and their sums. */
+/** Has the columns of Greg Smith's slides. */
 export function timeTable({ study }: StudyState): HTMLElement {
   const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "total (s)", "mean"]);
   const titles = ["users", ...counted, "transactions per minute", "response time", "explained", "length", "explained in a second, lowest–highest", "processors used", "cost"];

@@ -34,7 +34,6 @@ export function trust(study: StudyData): HTMLElement {
   const ofPoints = verdictsOf(study);
   const ofSweep = sweep.verdicts.filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
-  // Measurements that do not match the request come first.
   const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
   // A check mark must not contradict a warning about the start state or a head start.
   const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials ran` : "These trials ran";

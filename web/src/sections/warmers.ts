@@ -55,7 +55,6 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
     const reached = timesBy(study, isDark, key, (point) => ({ times: spreadOf(point, "bound_ratio") }));
     const buffers = timesBy(study, isDark, "buffers_after_seconds", (point) => ({ name: `${nameOf(study, point)}: shared_buffers`, opacity: 0.5, isSubject: false }));
     const bounds = new Set(study.points.flatMap((point) => spreadOf(point, "bound_seconds")?.median ?? []));
-    // Keeps a point's bars together.
     return { times: [...reached, ...buffers].sort((a, b) => a.place - b.place).map(({ time }) => time), bound: bounds.size === 1 ? ([...bounds][0] ?? null) : null };
   });
 }
@@ -69,7 +68,6 @@ const jobTimes: ChartPlan<StudyState> = timesPlan({
 
 export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const rowOf = ({ cell, dividend }: WarmerRatio): string => [dividend, cell].filter((part) => part !== "").join(", ");
-  // Different figures get separate choices.
   const quantityOf = ({ of, divisor }: WarmerRatio): string => `${of === "to-50" ? "50 %" : "time"} ÷ ${divisor}`;
   const dividends = new Map(ratios.map((one) => [rowOf(one), one.dividend]));
   const quantities = [...new Set(ratios.map(quantityOf))].sort((a, b) => Number(a.startsWith("50")) - Number(b.startsWith("50")));

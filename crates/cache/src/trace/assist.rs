@@ -57,7 +57,7 @@ pub struct Assist {
 #[derive(Debug, Default)]
 pub struct Planned {
     pub film: Option<String>,
-    /// Name of the best film, if not used because most of its blocks no longer exist.
+    /// Name of the best film, if it is not used because most of its blocks no longer exist.
     pub lost: Option<String>,
     pub decision: Decision,
     /// Whether the film shows how fast the device serves the job.
@@ -67,7 +67,7 @@ pub struct Planned {
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// Inputs of a forecast without a preload, computed while the job runs.
+    /// Inputs of the forecast without a preload, which is computed while the job runs.
     unread: Option<(Assist, Like)>,
 }
 
@@ -306,7 +306,8 @@ impl RunReceipt {
     }
 }
 
-/// `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is stored.
+/// Remarks on the job's sessions. `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is
+/// stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "contains the requests of the whole cluster";
@@ -471,7 +472,7 @@ impl Means {
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Reads blocks into the page cache. Returns the bytes that were not cached before.
+    /// Returns the bytes that were not cached before.
     fn bring(&self, of: &TouchedFork, read: Read, open: &OpenFiles<'_>, buffer: &mut Vec<u8>) -> linux::Result<Bytes> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
@@ -494,7 +495,7 @@ impl Means {
 
 const POSITION_LOOK: Duration = Duration::from_millis(20);
 
-/// If the job requests nothing for this long, loading stops. An idle job may pause for hours.
+/// If the job requests nothing for this long, loading stops: the job may stay idle for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
@@ -515,7 +516,7 @@ struct Windowed<'a> {
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Windows that are loaded, but not finished by the job.
+    /// Loaded windows (parts of the film) that the job has not finished.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
     /// Blocks by fork that stayed cached when the last finished window was evicted.

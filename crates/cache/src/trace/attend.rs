@@ -26,8 +26,8 @@ pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// After this many `LOOK` intervals, pgthaw counts waiting processes, adjusts the job's share of the device, and
-/// adjusts its page cache limit.
+/// Numbers of `LOOK` intervals between counts of waiting processes, adjustments of the job's share of the device, and
+/// adjustments of its page cache limit.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
@@ -35,8 +35,8 @@ const LOOKS_PER_BOUND: u32 = 40;
 const OTHERS_MAX: usize = 64;
 
 /// Page cache limit of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
-/// memory limit. That minimum is from `CACHE_MIN`, which read-ahead needs, to `CACHE_MAX`, because others lose the
-/// memory.
+/// memory limit (between `CACHE_MIN`, which read-ahead needs, and `CACHE_MAX`, because other processes lose the
+/// memory).
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -116,7 +116,7 @@ pub struct Attend {
 }
 
 impl Attend {
-    /// Runs until the job is over. Afterwards all sessions are back in their cgroup.
+    /// Runs until the job is over. Afterwards all sessions are back in their original cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -145,7 +145,7 @@ impl Attend {
     }
 
     /// Waits at most `WAITED_FOR` for sessions that outlive the job. Returns a remark on a long wait, or on sessions
-    /// that go on.
+    /// that still run.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -264,8 +264,8 @@ impl Apart {
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
-        // If the server has a limit, the job competes only with the server's reads; otherwise with all users of the
-        // device.
+        // If the server has a read limit, the job competes only with the server's reads; otherwise with all users of
+        // the device.
         let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
@@ -475,7 +475,7 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unknown,
-    /// Its client is a process of the job.
+    /// A backend whose client is a process of the job.
     Session,
     Named,
     Worker,

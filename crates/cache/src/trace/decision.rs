@@ -32,8 +32,8 @@ const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// If a job's small reads (in bytes: `SMALL_READ`) use this share of the device's reads per second, too few are left
-/// for a preload.
+/// If a job with small reads (mean up to `SMALL_READ` bytes) uses this share of the device's reads per second, too few
+/// are left for a preload.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
@@ -53,7 +53,7 @@ const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 /// A film is useless if a larger share of its blocks no longer exists.
 const LOST_MAX: f64 = 0.9;
 
-/// Loading before the job must be faster by this share than loading during it.
+/// Share by which loading before the job must be faster than loading during it to be chosen.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way to preload.
@@ -164,8 +164,8 @@ pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job with `most` bytes of page cache. If the missing blocks do not fit, the time to fetch some again counts as
-/// own work.
+/// Model of the job with `most` bytes of page cache. If the missing blocks do not fit, the time to fetch some again
+/// counts as the job's own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);

@@ -63,7 +63,6 @@ impl From<cache::Error> for Error {
 host::file_error!(Error);
 
 impl Error {
-    /// True if the film is damaged, so that another one may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

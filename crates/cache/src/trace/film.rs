@@ -1,5 +1,5 @@
 //! A film (the block requests of a job) and its Parquet file (docs/formats.md). The file is written and read by row
-//! group to limit memory, and each value is checked.
+//! group to limit memory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -32,9 +32,9 @@ use postgres::{Relation, RelationName, RelationPath, keep_text};
 pub enum EventKind {
     /// Requested blocks that were already cached, before the film or by pgthaw.
     Requested,
-    /// Blocks requested again, for a sample chosen by a hash.
+    /// Blocks requested again; recorded only for a sample chosen by a hash.
     Again,
-    /// Blocks loaded into the page cache; if requests are visible, also requested.
+    /// Blocks loaded into the page cache. If requests are visible, only requested blocks.
     Fetched,
     /// Blocks in shared_buffers before the job; whether it used them is unknown.
     Buffers,
@@ -110,7 +110,7 @@ pub struct FilmHeader {
     pub job: String,
     /// Description of the method that recorded the events.
     pub recorder: String,
-    /// pid of pgthaw, also in events that pgthaw caused.
+    /// pid of pgthaw. Events that pgthaw caused have this pid.
     pub recorder_pid: u32,
     pub seconds: f64,
     /// Events lost because the kernel's buffer was full.
@@ -212,7 +212,7 @@ impl Totals {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Whether the film recorded shared_buffers, which always hold catalogs.
+    /// Whether the film recorded shared_buffers, which are never empty.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
     }
@@ -264,7 +264,7 @@ fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
         sealed.check_digest(&metadata)?;
     }
     let mut header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
-    // An older pgthaw stored the command as typed.
+    // Older versions of pgthaw stored the command with its passwords.
     header.job = keep_text(header.job);
     let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
     let can_add_up = header.totals.event_blocks() < 1 << 62;

@@ -409,7 +409,7 @@ const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
 const RESTORE: &str = ".restore";
-/// Maximum size of the file that lists a run's cgroups. pgthaw writes two at most, one per cgroup version.
+/// Maximum size of the file that lists a run's cgroups. pgthaw writes two at most.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
 /// Older state of a killed run is not restored.
@@ -432,7 +432,7 @@ pub struct Journal {
     lock: File,
 }
 
-/// State left by ended runs. While this value exists, no other process cleans up.
+/// State left by ended runs. While this value exists, no other process cleans it up.
 #[derive(Debug)]
 pub struct Left {
     /// Cache contents before the first run; `None` if no run protects them.
@@ -447,8 +447,8 @@ impl Journals {
     /// Opens a cluster's journals.
     ///
     /// # Errors
-    /// If the directory cannot be created, or root finds another owner. Journals decide where processes move and which
-    /// pages are dropped.
+    /// If the directory cannot be created, or root finds that another user owns it: journals decide where processes
+    /// move and which pages are evicted.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
@@ -489,8 +489,8 @@ impl Journals {
         }
     }
 
-    /// Marks this process as an active restore, removes marker files of killed ones, and returns the pids of other
-    /// active ones.
+    /// Marks this process as an active restore, removes the marker files of killed restores, and returns the pids of
+    /// other active ones.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>)> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
@@ -547,7 +547,7 @@ impl Journals {
         self.directory.path().join(format!("{name}{ending}"))
     }
 
-    /// `None`: another run is active and will clean up.
+    /// Ends a run. `None`: another run is active and will clean up.
     pub fn end(&self, journal: Journal) -> Result<Option<Left>> {
         let Journal { lock, name } = journal;
         let turn = self.take_turn()?;
@@ -555,7 +555,7 @@ impl Journals {
         turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
     }
 
-    /// `None` if nothing is left, or another run will clean up.
+    /// Collects the state left by ended runs. `None` if there is none, or another run will clean up.
     pub fn take_left(&self) -> Result<Option<Left>> {
         if self.names(LOCK)?.is_empty() {
             return Ok(None);

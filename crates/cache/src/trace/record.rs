@@ -71,7 +71,7 @@ impl Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// Ends the recording. The returned account still notes requests of other processes.
+    /// Ends the recording. The returned account continues to track requests of other processes.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
@@ -127,7 +127,7 @@ impl Account {
         self.own_of(came)
     }
 
-    /// Those of `blocks` that no other process has requested; none if in doubt.
+    /// Removes from `blocks` those that another process requested; all if in doubt.
     pub fn own_of(&mut self, mut blocks: Came) -> Came {
         let mut touches = Vec::new();
         if self.source.look(&mut |touch| touches.push(touch)).is_err() || self.source.misses_requests() {
@@ -181,7 +181,7 @@ struct Looking {
     account: Account,
     job_bytes: Bytes,
     progress: Arc<Progress>,
-    /// Start by the monotonic clock. `last` is the time since then.
+    /// Start by the monotonic clock, and time of the last event since the start.
     begun: Duration,
     last: Duration,
 }
@@ -257,12 +257,11 @@ impl Touch {
 }
 
 pub trait Source: Send {
-    /// Waits for the next poll; the last one took `took`. Returns `false` when `over`.
+    /// Waits for the next poll; the last one took `took`. Returns `false` once the job is over.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
 
-    /// Whether requests of other processes may have been missed.
     fn misses_requests(&self) -> bool;
 
     /// Why the users of some fetched blocks are unknown.
@@ -279,7 +278,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// processor.
 const INTERVAL_LOOKS: u32 = 20;
 
-/// Blocks that pgthaw reads, by index of the map's relation.
+/// Blocks that pgthaw reads, by the relation's position in the map.
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
@@ -358,7 +357,7 @@ impl Polling {
         })
     }
 
-    /// Finds blocks fetched since the last poll. They may be evicted again.
+    /// Finds blocks fetched since the last poll.
     fn look_at(&mut self, at: usize) -> linux::Result<RoaringBitmap> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;

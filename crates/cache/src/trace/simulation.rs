@@ -1,5 +1,5 @@
-//! Forecasts a job's run time with and without a preload, as a pure function of film, cached blocks and device. The
-//! device serves one read at a time; each read costs its share of the reads per second plus its bytes (docs/films.md).
+//! Forecasts a job's run time with and without a preload from its film, the cached blocks and the device. The device
+//! serves one read at a time; each read costs its share of the reads per second plus its bytes (docs/films.md).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -87,7 +87,7 @@ impl Run {
     pub fn of(header: &FilmHeader) -> Run {
         let totals = &header.totals;
         let fetched = header.bytes(totals.fetched_blocks).0 as f64;
-        // Bytes fetched again in excess of repeated requests come from read-around.
+        // Bytes fetched again that exceed the repeated requests come from read-around.
         let sampled = header.sampling.map_or(1.0, |sampled| f64::from(sampled.shift).exp2());
         let requested_again = header.bytes(totals.again_blocks).0 as f64 * sampled;
         let again = header.fetched_again.map_or(0.0, |again| again.0 as f64).min(requested_again);
@@ -123,7 +123,7 @@ impl Run {
 /// Concurrent reads of a preload. The job's reads queue behind them.
 pub const DEPTH: usize = 4;
 
-/// From this mean number of concurrently fetching processes on, a job is parallel.
+/// A job is parallel if at least this many processes fetch concurrently on average.
 const SEVERAL: f64 = 1.5;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,7 +147,7 @@ pub struct Job {
 struct Step {
     piece: Piece,
     missing_blocks: u32,
-    /// Number of reads of the missing blocks, and their seconds.
+    /// Number of reads of the missing blocks, and the time that these take.
     reads: u32,
     seconds: f64,
     is_ahead: bool,
@@ -162,7 +162,7 @@ impl Job {
         self.own_seconds * self.at_once / self.blocks.max(1) as f64
     }
 
-    /// Minimum run time with any preload: the own work of the busiest process.
+    /// Minimum run time with any preload: the time in which the busiest process does not wait for the device.
     pub fn least_seconds(&self) -> f64 {
         let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
         let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
@@ -293,7 +293,8 @@ impl Cold {
         DeviceProfile { alone_seconds: proven.alone_seconds.min(1.0 / reads_per_second + left), ..proven }
     }
 
-    /// Seconds of own work, spread evenly over all blocks. It overlaps with read-ahead.
+    /// Seconds in which the job does not wait for the device, spread evenly over all blocks. They overlap with
+    /// read-ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
         let bytes = |blocks: f64| blocks * f64::from(block_size);
         let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
@@ -316,8 +317,7 @@ impl Job {
         // While one of several processes waits, the device serves the others.
         let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        // The job may have waited during the preload, so only the rest is certainly own work. A preload takes at least
-        // its bytes' time, because its reads are large.
+        // The job may have waited while the preload ran, so only the remaining time is certainly the job's own work.
         let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
         let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
@@ -336,7 +336,7 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // The computed costs of single fetches add up to more than the run took, so they are scaled to it.
+            // The computed costs of single fetches add up to more than the run took, so they are scaled to the run.
             match job.fetches_at_once() {
                 true => {
                     // Without fetches, the busiest process's own work remains.
@@ -370,9 +370,8 @@ impl Job {
         job.simulate(&[])
     }
 
-    /// How many times longer the recorded run took than its simulation, at least 1. Several processes also wait for
-    /// each other, and one of them sorts and aggregates. A run that fetched nothing is compared with a simulation
-    /// without fetches.
+    /// How many times longer the recorded run took than its simulation, at least 1. Parallel processes also wait for
+    /// each other, and only one of them sorts and aggregates.
     pub fn longer_than_simulated(&self, run: Run, has_fetched: bool) -> f64 {
         let simulated = self.simulate_fetching(if has_fetched { run.fetches } else { 0.0 });
         if run.is_cold && simulated > 0.0 { (run.seconds / simulated).max(1.0) } else { 1.0 }
@@ -386,11 +385,11 @@ impl Job {
         (reads / missing, sum(&|step| step.seconds) / missing)
     }
 
-    /// Scales the costs of all fetches until the simulation takes `run_seconds`, because the cost of a single one
+    /// Scales the costs of all fetches until the simulation takes `run_seconds`, because the cost of a single fetch
     /// ignores overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // If reads take so little of the run, the factor would diverge.
+        // If reads took such a small part of the run, the factor would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }
@@ -446,7 +445,7 @@ enum State {
 enum Reader {
     Works(f64),
     Fetches(usize, u32),
-    /// Index of a step that the preload or read-ahead fetches.
+    /// Waits for a step, by index, that the preload or read-ahead fetches.
     Waits(usize),
 }
 
@@ -521,7 +520,8 @@ impl<'a> Simulation<'a> {
         self.readers.iter().map(end).fold(0.0, f64::max)
     }
 
-    /// Next process to request a step, and when. A process starts once all steps before its first have begun.
+    /// Next process to request a step, and the time of the request. A process starts once all steps before its first
+    /// have begun.
     fn next_to_ask(&self) -> Option<(usize, f64)> {
         let asks = |(place, reader): (usize, &Reader)| match (reader, self.job.readers[place].get(self.next[place])) {
             (Reader::Works(until), Some(step)) => Some((place, *until, *step as usize)),
@@ -609,7 +609,7 @@ impl<'a> Simulation<'a> {
         while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
-            // Skips reads whose blocks the job has all fetched.
+            // Skips reads if the job has already fetched all their blocks.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
                 self.states[at] = State::OnItsWay;
@@ -632,7 +632,7 @@ impl<'a> Simulation<'a> {
             Waiting::Preload(at) => {
                 self.states[at] = State::Done;
                 self.preloads -= 1;
-                // Queue behind the waiting reads, as preload threads do.
+                // The next preload reads queue behind the waiting reads.
                 self.fill();
                 self.wake();
             }

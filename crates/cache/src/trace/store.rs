@@ -34,8 +34,8 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The chosen film is the last one. A film as large that better shows the job without other load comes before it:
-    /// preferably not preloaded, with the fewest blocks found cached.
+    /// The last film is the chosen one. An equally large film that better shows the job without other load may precede
+    /// it.
     pub films: Vec<Film<File>>,
     pub name: String,
     pub remarks: Vec<String>,
@@ -183,8 +183,8 @@ impl FilmStore {
     }
 
     /// Considers films of the most similar command with at least 80 % of the largest film's blocks, because a warm job
-    /// leaves a small film. Prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`,
-    /// earlier ones.
+    /// leaves a small film. Prefers the newest film of today's weekday to the newest film. Skips unreadable films and,
+    /// with `after`, earlier ones.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -241,7 +241,7 @@ impl FilmStore {
     }
 
     /// Keeps the newest `KEPT`, the largest, and the two that best show the job without other load: of all films, and
-    /// of those of the newest command (which may contain a date). `lost` is kept only as one of the newest.
+    /// of those of the newest command. `lost` is kept only as one of the newest.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -344,7 +344,7 @@ impl Films {
         self.films.iter().filter(is_newest)
     }
 
-    /// Newest film of the label in another cluster; `None` if this cluster has any.
+    /// Newest film of the label in another cluster; `None` if this cluster has one.
     pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
         let mut films = self.films.iter().filter(|one| one.label() == Some(label));
         let newest = films.next()?;

@@ -1,7 +1,6 @@
 //! Blocks that a job will touch, derived from films and compared with the cache; and a film's summary. An LRU cache
-//! still holds a block if it has room for all blocks requested since (Mattson and others: Evaluation techniques for
-//! storage hierarchies, 1970). A sample of blocks, chosen by a hash, suffices (SHARDS: Waldspurger and others, FAST
-//! 2015).
+//! still holds a block if it has room for all blocks requested since (Mattson et al., 1970). A sample of blocks, chosen
+//! by a hash, suffices (SHARDS: Waldspurger et al., 2015).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -201,8 +200,8 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// Plans reads of the missing blocks during the job, by file and position. With `among`, reads these blocks, cached
-    /// or not.
+    /// Plans reads of the missing blocks during the job, by file and position. With `among`, plans reads of these
+    /// blocks instead, cached or not.
     pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
         let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
             let (blocks, resident) = match among {
@@ -324,7 +323,7 @@ pub struct Moment {
 pub struct FilmSummary {
     /// Relations with the most blocks first.
     pub relations: Vec<RelationTouches>,
-    /// At equal intervals up to the film's end.
+    /// Progress at equal intervals up to the film's end.
     pub moments: Vec<Moment>,
     /// Misses by memory size; `None` if requests were not recorded.
     pub curve: Option<MissRatioCurve>,
@@ -341,7 +340,7 @@ struct Sum {
     picture: Picture,
 }
 
-/// Adds an event's blocks to a set of all forks. Returns the number of new blocks.
+/// Returns the number of blocks that were not in `all`.
 fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
     let fork = (event.fork as u64) << 32;
     all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
@@ -402,13 +401,13 @@ impl FilmSummary {
 /// Maximum number of blocks whose last request is remembered, 40 bytes each. Larger films get a smaller sample.
 const FOLLOWED_MAX: usize = 1 << 17;
 
-/// Repeated requests after which the sample shrinks, as in a recorder.
+/// Number of repeated requests after which the sample shrinks, as during recording.
 const REPEATED_MAX: u64 = 1 << 17;
 
 /// Leading bits kept of a reuse distance (number of blocks requested in between). Rounding up adds at most 3 %.
 const LEADING_BITS: u32 = 6;
 
-/// Share of requests that may miss again with sufficient memory.
+/// A memory size is sufficient if at most this share of requests misses again.
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
@@ -448,7 +447,7 @@ impl MissRatioCurve {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if fewer repeat.
+    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if fewer requests repeat.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -473,7 +472,7 @@ pub struct Reuse {
     next: u32,
     repeated: u64,
     first_requests: u64,
-    /// Number of requests, by the memory in blocks with which they hit.
+    /// Number of requests, by the memory size (in blocks) from which they hit.
     needed: BTreeMap<u64, u64>,
 }
 

@@ -39,7 +39,7 @@ impl Named {
 pub enum Wanted {
     #[default]
     Everybody,
-    /// Processes of a command, and sessions with its names, whatever their client.
+    /// Processes of a command, and sessions with the wanted names, whatever their client.
     Command {
         pid: Arc<AtomicU32>,
         named: Option<Named>,
@@ -124,7 +124,7 @@ impl Whose {
         verdict
     }
 
-    /// Queries the sessions. Returns other processes whose session now has a wanted name.
+    /// Queries the sessions. Returns unwanted processes whose session now has a wanted name.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -137,12 +137,12 @@ impl Whose {
         come_over
     }
 
-    /// Whether a process can count as not wanted: for a command, once one of its processes was seen.
+    /// Whether unwanted processes can be recognized: for a command, once one of its processes was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
 
-    /// Notes server processes from before the command, which do not serve it.
+    /// Notes server processes that started before the command: they do not serve it.
     pub fn know_earlier(&mut self) {
         let Wanted::Command { pid, .. } = &self.wanted else { return };
         let command = pid.load(Ordering::Acquire);
@@ -293,7 +293,7 @@ impl Whose {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // An ended process counts once another process of the command was seen.
+            // An ended process counts as the command's once another process of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
             Client::Ended => {
                 self.unseen.insert(pid);
@@ -305,7 +305,7 @@ impl Whose {
 
     fn find_client(&mut self, pid: u32) -> Client {
         self.clients.of(pid).unwrap_or_else(|error| {
-            // A process that just ended is no trouble.
+            // For a process that just ended, the error is expected.
             if is_alive(pid) {
                 self.trouble.get_or_insert(error.to_string());
             }

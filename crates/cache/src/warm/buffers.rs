@@ -111,7 +111,7 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Finds the requested forks. Adds a row for each that is missing or rewritten.
+    /// Finds the requested forks. Adds a receipt row for each that is missing or rewritten.
     fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
         let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
@@ -186,8 +186,8 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Buffers to fill, and the skip reason for further blocks. Without an explicit budget, evicts no buffer of live
-    /// traffic.
+    /// Number of buffers to fill, and the reason to skip further blocks. Without an explicit budget, no buffer of live
+    /// traffic is evicted.
     fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
@@ -198,7 +198,8 @@ impl BuffersTier<'_> {
     }
 }
 
-/// Limits `fillable` blocks to the `limit` on both tiers. Returns the skip reason for the rest.
+/// Limits `fillable` blocks to `limit`, the rest of the budget that both tiers share. Returns the reason to skip
+/// further blocks.
 fn cap(
     fillable: u64,
     budget: Option<u64>,
@@ -208,7 +209,6 @@ fn cap(
 ) -> (u64, SkipReason) {
     let reason = match budget {
         Some(_) => SkipReason::OverBudget,
-        // The reason is not the limit, but the unknown number of free buffers.
         None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
         None => SkipReason::NoFreeBuffer,
     };
@@ -304,7 +304,7 @@ struct Want {
 }
 
 impl Want {
-    /// Requests a snapshot's buffers of one fork. Shared catalogs load through `any_database`.
+    /// Shared catalogs load through `any_database`.
     pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
         let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
         Want {
@@ -560,7 +560,7 @@ struct Job {
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
     pub passes: u32,
-    /// Only raises the usage count of loaded blocks.
+    /// Whether the job only raises the usage counts of loaded blocks.
     is_again: bool,
 }
 
@@ -570,8 +570,8 @@ impl Job {
     }
 }
 
-/// Maximum passes that raise usage counts. Loading sets a usage count of 1, even for 0; each pass adds 1. So counts
-/// below 5 are one too high until the first clock sweep.
+/// Maximum passes that raise usage counts. Loading sets a usage count of 1, even if the snapshot has 0, and each pass
+/// adds 1. So counts below 5 are one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]

@@ -51,7 +51,7 @@ impl Control {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Clears an interrupt once its task has ended.
+    /// Clears the interrupt once the interrupted task has ended.
     pub fn go_on(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }
@@ -72,7 +72,7 @@ impl Control {
         }
     }
 
-    /// Stops the load of the page cache, but not of shared_buffers. The first reason wins.
+    /// Stops loading the page cache, but not shared_buffers. The first reason wins.
     pub fn stop_os(&self, reason: StopReason) {
         let _ = self.os_stop.set(reason);
     }

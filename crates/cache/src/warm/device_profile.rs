@@ -60,7 +60,7 @@ const TOLD_READ_MAX: u64 = 4 << 20;
 const SEEKING_READS_PER_SECOND: f64 = 1000.0;
 
 impl DeviceProfile {
-    /// Uses the user's rates. The slower a device seeks, the larger its reads.
+    /// Profile with the user's rates. The slower the device seeks, the larger its reads.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
@@ -73,7 +73,7 @@ impl DeviceProfile {
         self.reads_per_second < SEEKING_READS_PER_SECOND
     }
 
-    /// Seconds of these reads on an idle device.
+    /// Seconds that the reads take on an idle device.
     pub fn seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         let (of_reads, of_bytes) = (reads as f64 / self.reads_per_second, bytes.seconds_at(self.bandwidth));
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
@@ -91,8 +91,8 @@ impl DeviceProfile {
 }
 
 impl Default for DeviceProfile {
-    /// The cheapest common cloud volume, with separate limits. On faster devices, plans then merge slightly too few
-    /// reads.
+    /// The cheapest common cloud volume, with separate limits on reads and bytes. On faster devices, plans then merge
+    /// slightly too few reads.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,

@@ -1,6 +1,6 @@
 //! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint comes
-//! first, so that dirty buffers are not written into the page cache later. Cached pages are measured at once, because
-//! the next query loads catalogs again.
+//! first, so that dirty buffers are not written into the page cache later. Cached pages are measured immediately,
+//! because the next query loads catalogs again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -76,7 +76,7 @@ impl Eviction<'_> {
         }
     }
 
-    /// Writes dirty buffers, because the server would later cache them again. A refusal is only a remark.
+    /// Writes dirty buffers, because the server would later cache them again. A refusal only adds a remark.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
@@ -231,7 +231,7 @@ pub struct EvictReceipt {
     pub relations: Vec<EvictedFork>,
     /// Pages that stayed in the page cache.
     pub stayed: Vec<Stay>,
-    /// Blocks that stayed in shared_buffers, largest first, of a server that can evict.
+    /// Blocks that stayed in shared_buffers, largest first. Empty if the server cannot evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,

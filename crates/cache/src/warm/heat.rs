@@ -1,7 +1,7 @@
-//! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching systems",
-//! eq. 4), a block used λ times in a buffer's lifetime is in shared_buffers with probability 1 − e^(−λ). So a window of
-//! blocks, of which the share s is in shared_buffers, has the heat −ln(1 − s). This separates index leaves from table
-//! pages, whose usage counts are mostly 0 or 1.
+//! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, eq. 4), a block used λ times in a
+//! buffer's lifetime is in shared_buffers with probability 1 − e^(−λ). So a window of blocks, of which the share s is
+//! in shared_buffers, has the heat −ln(1 − s). This separates index leaves from table pages, whose usage counts are
+//! mostly 0 or 1.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat.
+/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat level.
 const PIECE: u64 = 1 << 25;
 
 /// Groups the wanted blocks by heat, coldest first. Heats are comparable within one snapshot.
@@ -152,8 +152,8 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// Mean uses of a block in a buffer's lifetime. One block of the usual share is added, so that a small file without
-/// buffers is no hotter than usual. If the share is unknown, all are equal.
+/// Mean uses of a block in a buffer's lifetime. Adds one block with the usual share in shared_buffers, so that a small
+/// file without buffers is no hotter than usual. If that share is unknown, all blocks are equally hot.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);

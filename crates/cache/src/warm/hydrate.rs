@@ -31,7 +31,7 @@ use host::units::Bytes;
 use postgres::{DataDirectory, Relation};
 
 const READ: u64 = 1 << 20;
-/// Interval at which progress is saved. A power failure loses this much.
+/// Interval at which progress is saved. A power failure loses the progress since the last save.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 const FAILURES_MAX: usize = 20;
@@ -188,7 +188,7 @@ impl Work<'_> {
                 self.read_on(0);
                 return keep();
             };
-            // If the watcher cannot start, reads do not yield to the server.
+            // If the traffic watcher cannot start, reads do not yield to the server.
             let watch = || self.governor.watch(self.hydration.traffic, &is_done);
             let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();

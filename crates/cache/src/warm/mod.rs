@@ -1,4 +1,4 @@
-//! Warms and cools the caches: probe, plan, restore, evict, hydrate, receipt.
+//! Warms and cools the caches.
 
 mod buffers;
 mod control;

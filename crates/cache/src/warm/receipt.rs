@@ -35,8 +35,8 @@ pub struct Receipt {
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
     pub block_size: u32,
-    /// Whether the snapshot is of another cluster. `whole_rewritten` and `rewritten` then only mean another file,
-    /// `dropped` no relation of that name.
+    /// Whether the snapshot is of another cluster. `whole_rewritten` and `rewritten` then only mean that the file
+    /// differs, `dropped` that no relation has that name.
     pub is_other_cluster: bool,
     /// Nothing was read; `forecast` holds the planned reads.
     pub is_dry_run: bool,
@@ -193,8 +193,8 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. Each description begins with the exit status; of several, 3 precedes 1 and 0. Status 3
-/// ignores less than 0.1 % of a tier's requested bytes, and less than 1 MB if that is below 1 %.
+/// Why blocks are missing. Each description begins with the exit status; of several statuses, 3 precedes 1, and 1
+/// precedes 0. Status 3 ignores less than 0.1 % of a tier's requested bytes, and less than 1 MB if that is below 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {

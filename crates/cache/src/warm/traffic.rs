@@ -1,7 +1,7 @@
 //! Observes live traffic and decides the restore's share of the device. A saturated device delays even single-block
 //! reads: 80 ms at 100 % of the bandwidth, 0.2 ms at 98 %. A server that rarely reads is hardly hurt just below
-//! saturation. A server that always waits for the disk gains most from a fast finish. See
-//! docs/decisions/below-saturation.md.
+//! saturation. A server that always waits for the disk gains most from a fast finish
+//! (docs/decisions/below-saturation.md).
 
 use std::fmt;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ const LOOKS: usize = 20;
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Interval between experiments once the hot blocks are read: they are then cheap. Each failure after the first doubles
-/// it, up to the maximum.
+/// the interval, up to the maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
@@ -35,7 +35,7 @@ const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Durations for the experiment right after the hot blocks, whose last reads are in flight.
+/// Durations of the experiment right after the reads of hot blocks, the last of which are still in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -47,7 +47,7 @@ const SHARED_DEPTH_MIN: usize = 6;
 const REACHED_DEPTH_MIN: usize = 4;
 
 /// Initial reads in flight, while a cold server's misses take most reads. More would slow the server, but not speed up
-/// the restore (docs/decisions/reads-in-flight.md).
+/// the restore.
 const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Maximum reads in flight beside flowing traffic, which has few misses.
@@ -56,12 +56,12 @@ const FLOWING_DEPTH: usize = 4;
 /// Maximum reads in flight: with more, others get next to nothing.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// If others get a smaller share of the reads, the restore keeps fewer in flight. Alone on a cold cache, others use
-/// nearly all reads.
+/// If others get a smaller share of the reads, the restore keeps fewer reads in flight. Without a restore, a server
+/// with a cold cache would get nearly all reads.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// If others get a larger share, the restore keeps more in flight: others' misses split its reads, and a faster finish
-/// ends the misses.
+/// If others get a larger share of the reads, the restore keeps more reads in flight: others' misses split its reads,
+/// and a faster finish ends the misses.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
 /// Below this share of the bandwidth, the server's misses slow the restore: each costs a read and splits another.
@@ -70,16 +70,16 @@ const PUSHED_BELOW: f64 = 0.92;
 /// Bandwidth share of a gentle restore. Large reads at this rate use few reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
-/// Waiting traffic counts as flowing once less than this share of its busy processes waits for the disk.
+/// Traffic counts as flowing, no longer waiting, once less than this share of its busy processes waits for the disk.
 const FLOWS_BELOW: f64 = 0.55;
 
-/// Flowing traffic counts as waiting once more than this share of its busy processes waits for the disk.
+/// Traffic counts as waiting, no longer flowing, once more than this share of its busy processes waits for the disk.
 const WAITS_ABOVE: f64 = 0.75;
 
 /// If fewer processes per sample are busy on average, traffic is idle.
 const IDLE_BELOW: f64 = 0.1;
 
-/// Maximum observed processes. Of more, every nth is observed.
+/// Maximum observed processes. If there are more, every nth is observed.
 const PROCESSES_MAX: usize = 32;
 
 /// Processes that wait for the disk whenever they work.
@@ -87,7 +87,6 @@ const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval of listing the server's processes if there are many.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a restore shares the device with the server's traffic.
@@ -134,7 +133,7 @@ pub struct Allowed {
     pub rate: Option<Bytes>,
 }
 
-/// Samples of busy processes. Times count from the first one.
+/// Samples of busy processes. Times are relative to the first sample.
 #[derive(Debug)]
 pub struct Looks {
     ring: [Busy; LOOKS],
@@ -143,7 +142,7 @@ pub struct Looks {
     experiment_at: Duration,
     is_experiment: bool,
     is_sure: bool,
-    /// Whether an experiment after the hot blocks is to start at once.
+    /// Whether an experiment is to start at once (`try_soon`).
     is_due: bool,
     failures: u32,
     /// Interval between experiments, before failures double it.
@@ -174,7 +173,7 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// Starts an experiment only if traffic `may_flow` or the hot blocks are read.
+    /// Adds a sample. Starts an experiment only if traffic `may_flow` or the hot blocks are read.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);

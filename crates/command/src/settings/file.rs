@@ -49,7 +49,7 @@ impl Explain for SettingsError {
 }
 
 const NAME: &str = "pgthaw.toml";
-/// Key and option. The key `lab_servers` is a list; its option adds one element.
+/// Top-level key, and option that it sets. The key `lab_servers` is a list; its option adds one element.
 const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
 
 const ONLY_TOP_KEYS: &str =
@@ -60,7 +60,7 @@ const NAMED: &str = "PGTHAW_CONFIG";
 /// Setting such as `connections = 4` in `[restore]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Command or `connection`; `None` for a top-level key.
+    /// Name of a command, or `connection`; `None` for a top-level key.
     pub table: Option<String>,
     pub option: String,
     pub values: Vec<String>,
@@ -176,7 +176,7 @@ fn as_typed(value: &toml::Value) -> Option<String> {
 
 /// The user or root must own a file that the command line does not name.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
-    // Another user's link could choose any of this user's files.
+    // Another user's link could point to any of this user's files.
     let facts = [file.metadata(), path.symlink_metadata()];
     let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
     let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 use postgres::{keep_words, quote_argument};
 
-/// Removed words after `pgthaw`, and their replacements. A row may name several options.
+/// Removed commands and options, and their replacements. A row may name several options.
 const GONE: &[(&str, &str)] = &[
     ("rows", "`pgthaw map --rows` shows the same, and also has the options --riops and --hit"),
     (
@@ -100,7 +100,7 @@ const RUNNING: &str = "run";
 
 const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 
-/// Whether the word is an option, or the value of a global one.
+/// Whether the word is an option, or the value of a global option.
 pub fn is_option(words: &[String], at: usize) -> bool {
     words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]))
 }
@@ -132,14 +132,14 @@ pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<Setting
     Some(SettingsError::Gone { gone, instead })
 }
 
-/// Finds a job's command without `--`; clap's usage line shows no remedy.
+/// Finds a job's command without `--` before it; clap's error does not suggest the `--`.
 fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsError> {
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
     let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
-    // Prefers a word that does not follow an option, whose value it might be.
+    // Prefers a word that does not follow an option: one that does may be the option's value.
     let job = places.clone().find(|at| !is_option(words, at - 1)).or_else(|| places.next())?;
     let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
     let shown = keep_words(words);

@@ -98,8 +98,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Also removes drafts of killed processes. Root acts as the directory's owner, not as the owner of an existing file:
-/// in /tmp, any user could create that file to receive root's data.
+/// Creates a draft in the file's directory, and removes drafts of killed processes. Root acts as the directory's owner,
+/// not as the owner of an existing file: in /tmp, any user could create that file to receive root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;

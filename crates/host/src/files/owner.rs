@@ -54,7 +54,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
             continue;
         }
         let next = reached.join(&name);
-        // The caller creates the missing directories in `reached`, whose owner is root.
+        // If `next` is missing, the caller creates it in `reached`, whose owner is root.
         let Ok(facts) = fs::symlink_metadata(&next) else { break };
         if facts.uid() != 0 {
             return Some((Uid::from_raw(facts.uid()), group_of(facts.uid())));
@@ -92,7 +92,7 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// Directory of this process's user. If another one takes its name, `remove` does not empty that one.
+/// Directory of this process's user. If another directory takes its name, `remove` does not empty that directory.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,

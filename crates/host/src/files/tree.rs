@@ -43,7 +43,6 @@ impl Tree {
         self.root.path()
     }
 
-    /// User ID that owns the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }

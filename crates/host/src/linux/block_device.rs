@@ -76,7 +76,7 @@ impl Add for DeviceCounters {
 pub struct Devices {
     /// Device of the data directory; `None` without one (tmpfs).
     pub main: Option<DeviceNumber>,
-    /// Devices by name (such as of the WAL), if the cluster is on several.
+    /// Devices by part of the cluster (such as the WAL), if it is on several.
     pub parts: BTreeMap<&'static str, DeviceNumber>,
 }
 

@@ -78,7 +78,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
     }
 }
 
-/// If this process dies before the job's pid is stored, the job must not be started again.
+/// Records the job's start: if this process dies before the job's pid is stored, the job must not start again.
 pub fn note_start() {
     note_job(UNKNOWN);
 }

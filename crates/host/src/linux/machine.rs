@@ -35,7 +35,7 @@ pub struct Mount {
     pub point: PathBuf,
 }
 
-/// Pids of two processes are comparable if they have equal boots and pid namespaces.
+/// Pids are comparable if boot and pid namespace are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
     /// Boot identifier; empty if unknown.
@@ -62,7 +62,6 @@ pub fn read_machine() -> Result<MachineFacts, Error> {
     })
 }
 
-/// Processors usable by this process; 1 if unknown.
 pub fn count_cores() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }
@@ -104,7 +103,6 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
 }
 
-/// `unknown` if the mount is hidden, as in a chroot.
 pub fn read_file_system(path: &Path) -> String {
     read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
 }
@@ -170,8 +168,8 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Part of a process's shared memory of `size` bytes that it has yet to allocate. A lower bound: all shared memory of
-/// the cgroup counts as touched. Huge pages are reserved from the start.
+/// Part of a process's shared memory (`size` bytes) that is not yet allocated: a lower bound, because all shared memory
+/// of the cgroup counts as touched. Huge pages are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));

@@ -1,5 +1,6 @@
 //! Reads the file of this program ahead. After a reboot, page faults would load it by over a hundred serial reads,
-//! queued behind the server's reads (docs/decisions/own-program.md).
+//! queued behind the server's reads. Beside 8 clients, a server then ran 7 and 22 thousand transactions in the third
+//! second of a restore, instead of 47 and 56 thousand (lab/outside, 2026-11-25).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -22,7 +23,7 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads, enough for a share of a busy device.
+/// Parallel reads: enough to get a share of a busy device.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
@@ -61,7 +62,7 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Symbols, a fifth of the program's file, are not mapped.
+/// Mapped range of the program's file, without symbols (a fifth of it).
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));

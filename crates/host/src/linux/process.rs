@@ -48,7 +48,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
         setgroups(&groups)?;
         setgid(gid)?;
         setuid(uid)?;
-        // The standard library entered the directory as root; this fails if the user may not.
+        // The standard library entered the directory as root; this fails if the user may not enter it.
         Ok(directory.as_deref().map_or(Ok(()), rustix::process::chdir)?)
     };
     // SAFETY: between fork and exec, the closure makes only system calls.
@@ -106,7 +106,7 @@ pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(statuses.filter(|status| status.ppid == pid as i32).map(|status| status.pid as u32).collect())
 }
 
-/// Faster than `read_children` where the kernel lists a parent's children.
+/// Faster than `read_children` if the kernel lists each process's children.
 pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     let listed = open(pid).and_then(|process| process.tasks()).and_then(|tasks| {
         let mut children = Vec::new();
@@ -177,7 +177,7 @@ pub enum Stage {
     Lives,
     /// sched_process_exit may have fired.
     Ends,
-    /// The tracepoint sched_process_exit has fired; perhaps a zombie.
+    /// The tracepoint sched_process_exit has fired; the process may be a zombie.
     Ended,
 }
 
@@ -237,7 +237,7 @@ pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// Called often, so it reads in one call.
+/// Called often, so it reads the file in one call.
 fn read_status(pid: u32) -> Result<Stat, Error> {
     // 52 numbers, and a name of at most 64 bytes.
     let mut line = [0; 2048];

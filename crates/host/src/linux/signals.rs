@@ -16,7 +16,6 @@ pub fn note_end(signal: i32) {
     let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// 130 for Ctrl-C, 143 for SIGTERM; `None` without a signal.
 pub fn status_of_end() -> Option<u8> {
     let signal = ASKED_TO_END.load(Ordering::Relaxed);
     (signal != 0).then(|| status_of(signal))

@@ -19,7 +19,7 @@ type Connection = (SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The kernel records the process that connected to a Unix socket.
+    /// Process that connected to a Unix socket, as recorded by the kernel.
     Process(u32),
     Connection(Connection),
 }

@@ -11,7 +11,7 @@ use crate::closed_form::{WARM_SHARE, find_rise};
 const STEP: f64 = 0.03;
 const FIRST_STEP: f64 = 0.5;
 
-/// A step takes at most this share of the time that the warmer needs alone.
+/// A step takes at most this share of the time that the warmer (such as a restore) would need alone.
 const WARMER_STEP: f64 = 0.01;
 
 /// A forecast ends within this relative distance of the steady state.
@@ -349,7 +349,7 @@ impl<'a> Model<'a> {
         self.advance_warmer(view.warmer_reads * seconds);
     }
 
-    /// Advances the warmer. Pages that the workload has read already cost it nothing.
+    /// Advances the warmer. Pages that the workload has read cost the warmer nothing.
     fn advance_warmer(&mut self, mut reads: f64) {
         while let Some(step) = self.warmer.and_then(|warmer| warmer.steps.get(self.warm_step)).copied() {
             let bins = step.bin.map_or(0..self.bins[step.class].len(), |bin| bin..bin + 1);
@@ -440,7 +440,6 @@ impl Forecast {
         self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
     }
 
-    /// Seconds until a transaction reads fewer than 0.01 pages.
     pub fn seconds_to_warm(&self) -> Option<f64> {
         let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
         self.last_crossing(ForecastPoint::is_warm, excess)

@@ -4,7 +4,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Limits of the simulation. Longer ranges are assumed to cost as much per page.
+/// Limits of the simulation. Longer ranges are assumed to cost as much per page as the longest.
 const FILE_PAGES: usize = 1 << 15;
 const MOST_RUN_PAGES: usize = 1 << 10;
 
@@ -12,7 +12,7 @@ const MOST_RUN_PAGES: usize = 1 << 10;
 const STEPS: usize = 12;
 const STEP: f64 = 0.5;
 
-/// Missing share below which a file counts as full.
+/// Share of missing pages below which a file counts as fully cached.
 const FULL: f64 = 1e-4;
 
 const KERNEL_PAGES: usize = 2;
@@ -37,8 +37,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// `run`: mean range length in pages. `window`: largest read in pages. `overlap`: the client's time per page ÷ a
-    /// read's.
+    /// `run`: mean range length in pages. `window`: largest read in pages. `overlap`: the client's time per page ÷ the
+    /// time of a read.
     pub fn new(pages: f64, run: f64, window: f64, overlap: f64) -> Runs {
         let is_whole = run >= pages;
         let pages = (pages.ceil() as usize).clamp(1, FILE_PAGES);

@@ -202,8 +202,8 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve all reads in flight: those of the warmer, and `depth` reads of `bytes`. Limits apply to the
-    /// sum, and the queue is fair.
+    /// Seconds to serve all reads in flight: those of the warmer, and `depth` reads of `bytes`. The device's limits
+    /// apply to the sum, and its queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -216,13 +216,14 @@ impl Warmer {
 
 const SMOOTH_BINS: usize = 256;
 
-/// pgbench's limit for zipfian (`MAX_ZIPFIAN_PARAM` in pgbench.c); elsewhere such a value selects a single row.
+/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM` in pgbench.c); in other distributions, such a value
+/// selects a single row.
 const PARAMETER_MAX: f64 = 1000.0;
 
 /// Rows of pgbench_accounts on a page.
 const ROWS_PER_PAGE: f64 = 61.0;
 
-/// Text form as in pgbench's random functions: `zipfian:1.07`.
+/// Distribution of accesses over rows. Text form as in pgbench's random functions: `zipfian:1.07`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
     Uniform,

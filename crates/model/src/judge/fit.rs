@@ -49,7 +49,7 @@ const ROUNDS: usize = 6;
 /// Tukey's limit in standard deviations: 95 % efficient on normal noise.
 const TUKEY: f64 = 4.685;
 
-/// Bounds further from the value than this factor are unknown.
+/// Bounds that differ from the value by more than this factor count as unknown.
 const UNKNOWN_FACTOR: f64 = 30.0;
 
 const INTERVAL: f64 = 1.96;
@@ -77,7 +77,7 @@ pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     if first <= last {
         return None;
     }
-    // P has a long valley of similar fits: start on both sides of it.
+    // Fits with very different P are similarly good, so the search has several starts.
     let starts =
         [0.03, 0.1, 0.3, 1.0, 3.0].map(|share| Vector3::new(last.ln(), (first - last).ln(), (share * total).ln()));
     let begin = |start| Problem { points: &points, weights: vec![1.0; points.len()], parameters: start };

@@ -31,11 +31,11 @@ pub struct Judgement {
     pub mean_tps: f64,
     /// `mean_tps` ÷ `steady_tps` − 1.
     pub mean_error_share: Option<f64>,
-    /// Until 50 % of `steady_tps`; 0 if the run began there.
+    /// Time to 50 % of `steady_tps`; 0 if the run began with it.
     pub to_50_seconds: Option<f64>,
-    /// Until 90 % of `steady_tps`; 0 if the run began there.
+    /// Time to 90 % of `steady_tps`; 0 if the run began with it.
     pub to_90_seconds: Option<f64>,
-    /// Until 95 % of `steady_tps`; 0 if the run began there.
+    /// Time to 95 % of `steady_tps`; 0 if the run began with it.
     pub to_95_seconds: Option<f64>,
     pub run_seconds: f64,
     /// Run length that a verdict of steady or periodic needs, if known.
@@ -65,13 +65,12 @@ impl Judgement {
         }
     }
 
-    /// Run length that proves a level from `from_seconds` on.
     pub(super) fn needed_seconds(&self, from_seconds: f64) -> f64 {
         (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
     }
 
-    /// Aligns the verdict with the printed time to 95 %: steady starts there at the earliest, or the verdict is
-    /// undecided.
+    /// Aligns the verdict with the printed time to 95 %: the level starts at that time at the earliest, or the verdict
+    /// is undecided.
     pub fn settle(&mut self, to_95_seconds: Option<f64>) {
         let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
             return;
@@ -103,7 +102,6 @@ impl Judgement {
         self.level_share = Some(share);
     }
 
-    /// Removes the forecast, because the fit does not cover all `pages`.
     pub(super) fn drop_promise(&mut self, pages: f64) {
         self.steady_tps = None;
         self.mean_error_share = None;

@@ -1,4 +1,4 @@
-//! Judges whether a measured curve keeps a level, and whether that is a warm server's (docs/model.md).
+//! Judges whether a measured curve keeps a level, and whether that level is a warm server's (docs/model.md).
 //!
 //! A warm-up only rises, so a curve's falls measure its noise. Penalised segmentation finds the final level.
 

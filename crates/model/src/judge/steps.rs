@@ -8,11 +8,11 @@ use crate::compute_median;
 
 const LEAST_TAIL_VALUES: usize = 10;
 
-/// Minimum values in a level that device reads prove to be warm.
+/// Minimum number of values in a level that device reads prove to be warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// Largest fall of a steady tail. A fall needs fewer standard errors than a rise, because a false fall is visible on
-/// the curve.
+/// Largest fall of a steady tail, as a share and in standard errors. Rises have higher limits, because a false fall is
+/// visible on the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
@@ -34,7 +34,7 @@ const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
 
-/// A lower level that lasts for this share of the run is the steady one.
+/// A lower level that lasts for this share of the run is the steady level.
 const NEW_LEVEL_SHARE: f64 = 0.5;
 
 const PERIODS: f64 = 3.0;
@@ -96,13 +96,12 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form does not fit the curve")
 }
 
-/// First value at which the rate and its running median both reach `level`.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     let smooth = compute_running_median(rates);
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
 }
 
-/// The first rule that applies decides, so each precedes those that would hide it.
+/// The first rule that applies decides, so each rule precedes those that would hide its case.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
     // With a rate limit, random arrivals are the only noise, so only a clear fall counts.
@@ -159,7 +158,7 @@ fn find_unlike(tail: &Tail) -> Option<f64> {
 }
 
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // The run may show a slow pattern twice. Four repetitions take twice the time.
+    // If the run shows a slow pattern twice, a run twice as long shows the four repetitions that prove it.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
@@ -168,7 +167,7 @@ fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
     Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)).max(again))
 }
 
-/// A finished warm-up approaches its level from a few percent below.
+/// A finished warm-up still rises by a few percent towards its level.
 fn has_levelled_off(tail: &Tail) -> bool {
     let Trend { change, .. } = tail.trend;
     change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)

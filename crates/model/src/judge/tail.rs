@@ -8,10 +8,10 @@ use crate::compute_median;
 /// Maximum number of values; segmentation takes quadratic time.
 const MOST_VALUES: usize = 400;
 
-/// Last share of the curve, which defines the final level.
+/// Share of the curve, at its end, that defines the final level.
 const END_SHARE: f64 = 0.2;
 
-/// Share ignored in the search for a period: the warm-up.
+/// Share of the curve (its warm-up) that the search for a period ignores.
 const EARLY_SHARE: f64 = 0.3;
 
 /// Levels are equal within this share or this many standard deviations.
@@ -28,8 +28,8 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput has leapt if, of the transactions before `LEAP_SHARE` of the level, the first half caused less than
-/// `LEAP_PART` of the rise. The workload's own reads cause at least half (in logarithms), less noise.
+/// Throughput has leapt if half of the transactions before it reached `LEAP_SHARE` of the level caused less than
+/// `LEAP_PART` of the rise (in logarithms). The workload's own reads would cause at least half, less noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -82,12 +82,12 @@ pub(super) struct Tail {
     /// Noise, measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// Trends of the tail. Errors are from the noise of falls, but that of `fall` from the noise of rises.
+    /// Trends of the tail. Standard errors come from the noise of falls; that of `fall`, from the noise of rises.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
     pub period: Option<usize>,
-    /// Whether, and until which value, the start was clearly slower.
+    /// Whether the start was clearly slower, and until which value.
     pub has_warm_up: bool,
     pub slow_until: usize,
     pub first_share: f64,
@@ -120,7 +120,7 @@ impl Tail {
         };
         let noise = measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
         let risen = compute_rising_means(&logs);
-        // Rises are noise once the curve has risen.
+        // Once the curve has risen, further rises are noise.
         let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
         let noise_of_rises = measure(&logs[has_risen..], RISES);
         let error = |length: usize, is_above: bool| {
@@ -135,7 +135,7 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // Excludes the end: if it rises, it exceeds its own median.
+        // Excludes the curve's end: if throughput rises there, it exceeds the end's own median.
         let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
@@ -176,12 +176,12 @@ impl Tail {
         self.rates.iter().map(&mut add).collect()
     }
 
-    /// First value from which the monotone curve stays at this share.
+    /// Index of the first value at which `risen` reaches this share of the level.
     pub fn find_risen(&self, share: f64) -> usize {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something else warmed the cache: with half of the transactions, the workload's own reads would cause
+    /// Whether something besides the workload warmed the cache: in half of the transactions, its own reads would cause
     /// half of the rise (in logarithms).
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
@@ -252,7 +252,7 @@ const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
-/// Half as many rounds already come within 1 %.
+/// Rounds of the fit; half as many come within 1 %.
 const ROUNDS: usize = 60;
 
 /// Outliers are moved to this distance from their neighbours, in standard deviations.
@@ -371,7 +371,8 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 const FEWEST_PERIODS: usize = 3;
 
-/// Minimum dips of a period, and of one that is only averaged. The two intervals of three dips may agree by chance.
+/// Minimum dips of a period, and of a period that is only averaged: the two intervals between three dips may agree by
+/// chance.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
@@ -475,7 +476,7 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// `mean` is a segment's log level; `tolerance` the allowed difference by length and side.
+/// `mean` returns a segment's log level; `tolerance` the allowed difference by length and side (true: above).
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,

@@ -39,7 +39,6 @@ pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// `late`: the level began in the run's second half.
 pub(super) fn find_warmth(
     series: &Series,
     tail: &Tail,
@@ -100,7 +99,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions, even
-    // at the device's limit. A faster rise is a hot part's, or due to another reader.
+    // at the device's limit. A faster rise comes from a hot part or another reader.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
             "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
@@ -115,7 +114,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
     let has_warmed = series.transactions_until(slow_seconds) >= pages;
-    // A rise may be a hot part's: 95 % of all pages must have been read.
+    // A rise may come from a hot part, so 95 % of all pages must have been read.
     let could_read = !tail.has_warm_up || series.transactions() >= READ_PAGES * pages;
     match could_read && (has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise) {
         true => Warmth::known(
@@ -135,7 +134,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 const MOST_STRETCHES: usize = 60;
 
-/// Ignored beginning of the curve, which shows how the first pages are read.
+/// Ignored share at the curve's beginning, which depends on how the first pages are read.
 const FROM: f64 = 0.5;
 
 /// Relative difference between real curves and the forms of the model.
@@ -210,7 +209,7 @@ fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
 /// A faster transaction does not wait for a device: flash takes 0.1 ms a read, and an index lookup needs two.
 const MEMORY_SECONDS: f64 = 0.15e-3;
 
-/// Clients that share a core without much waiting.
+/// Number of clients that can share a core without much waiting.
 const CLIENTS_OF_CORES: f64 = 4.0;
 
 /// A shorter slow start may be due to connections, catalogs and limiter bursts.
@@ -222,12 +221,12 @@ const HIDDEN_ERRORS: f64 = 2.5;
 /// Minimum transactions of a plateau, as a multiple of the pages.
 const TOLD_PAGES: f64 = 1.5;
 
-/// Requests per page that leave e^-3, 5 %, unread.
+/// Requests per page that leave 5 % (e^-3) of the pages unread.
 const READ_PAGES: f64 = 3.0;
 
 const RISEN_SHARE: f64 = 0.8;
 
-/// Share of a computed minimum that counts, to allow for read-ahead and other pages.
+/// A rise may take this share of the computed minimum of transactions, because of read-ahead and other pages.
 const OWN_RISE: f64 = 0.5;
 
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {

@@ -25,7 +25,7 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Fails in a pid namespace, because the kernel reports other pids.
+    /// Fails in a child pid namespace, because the kernel reports the host's pids.
     pub fn open() -> Result<Loading, Error> {
         if !has_kernel_pids()? {
             let remedy = "run pgthaw on the host, not in a container";
@@ -37,7 +37,7 @@ impl Loading {
         })
     }
 
-    /// The loader parses the BTF again for itself. Both parse in parallel if a thread is available.
+    /// The loader parses its own copy of the BTF, in parallel if a thread is available.
     fn read() -> Result<Loading, BtfError> {
         thread::scope(|scope| {
             let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);

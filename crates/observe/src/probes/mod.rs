@@ -29,8 +29,8 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
     Err(missing((files, unit_pages, control)))
 }
 
-/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. If `room` is `None`,
-/// loads nothing. A concurrent `open_page_probe` waits, and fails if this fails.
+/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. A concurrent
+/// `open_page_probe` waits, and fails if this fails.
 pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     #[cfg(probes)]
     pages::open_ahead(room);
@@ -38,7 +38,6 @@ pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     drop(room);
 }
 
-/// Unloads a probe loaded ahead and never used.
 pub fn forget_pages_ahead() {
     #[cfg(probes)]
     pages::forget_ahead();

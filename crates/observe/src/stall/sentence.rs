@@ -102,7 +102,7 @@ const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// Writes of this many times a file's bytes delay the file's sync.
+/// A file's sync waits behind other writes of at least this multiple of its bytes.
 const MUCH_MORE: u64 = 4;
 
 /// Minimum number and share of lock queries that show the same lock holder.
@@ -113,7 +113,6 @@ const LARGE: u64 = 8 << 20;
 
 const EVENTS_NAMED: usize = 3;
 
-/// `usual_per_second` is the usual rate of commands, with which the stall was compared.
 pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
     let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
     // A cause is tested before other causes whose symptoms it also produces.
@@ -261,8 +260,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last lock query that shows the most frequent holder not itself waiting for a lock. After its release, others
-    /// hold the lock briefly.
+    /// The last lock query that shows the most frequent holder that does not itself wait for a lock. After its release,
+    /// others hold the lock briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -338,7 +337,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// WAL waits behind a checkpoint's buffers on the same device.
+    /// Cause: WAL waits behind buffers that a checkpoint writes to the same device.
     fn checkpoint_before_log(&self) -> Option<(StallKind, String)> {
         let checkpoint = self.during.iter().filter(|step| step.checkpoint.is_some()).count();
         let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));
@@ -414,7 +413,7 @@ impl<'a> Seen<'a> {
         let log = groups.remove(&None);
         let other = groups.into_values().max_by_key(|one| (bytes_of(one), one.overlap_ns));
         match (log, other) {
-            // On one device the smaller amount waits for the larger.
+            // On one device, calls with fewer bytes wait for those with more.
             (Some(log), Some(other)) => {
                 let is_behind = log.longest.call.device == other.longest.call.device
                     && bytes_of(&other) >= MUCH_MORE * bytes_of(&log);
@@ -429,7 +428,7 @@ impl<'a> Seen<'a> {
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    /// On an unsaturated device, something before it delays reads and writes.
+    /// Cause: a saturated device; else something before it, such as a cgroup's limit.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;
@@ -456,7 +455,7 @@ impl<'a> Seen<'a> {
         self.keep(&["LWLock", "IO"]).then(told)
     }
 
-    /// More backends are ready than processors are free.
+    /// Cause: more backends are ready than processors are free.
     fn crowd(&self) -> Option<(StallKind, String)> {
         let (all, server, others) = (self.now.processors, self.now.server_processors, self.now.others());
         let are_taken = all > 0.0 && self.now.busy + self.now.steal >= ALL_TAKEN * all;

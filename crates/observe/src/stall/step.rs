@@ -51,7 +51,6 @@ pub struct SeenCall {
     pub relation: Option<String>,
 }
 
-/// Names of the devices of data and WAL, if WAL has its own.
 pub const DATA_DEVICE: &str = "the data directory";
 pub const LOG_DEVICE: &str = "the WAL";
 
@@ -140,7 +139,6 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
-    /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
     /// Share of the time in which a task waited for a processor; 1 if unknown.

@@ -31,7 +31,6 @@ pub struct StallWatch {
 }
 
 impl StallWatch {
-    /// `data_directory` is `None` if it is not on this host.
     pub fn new(names: WaitNames, data_directory: Option<&Path>) -> StallWatch {
         let number = |path: &Path| read_block_device(path).ok().map(|device| device.number);
         let data = data_directory.and_then(number);

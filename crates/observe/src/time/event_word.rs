@@ -52,7 +52,7 @@ impl EventWord {
         Ok(EventWord { pointer, offset })
     }
 
-    /// 0 without a wait, or without an entry to report it.
+    /// Event number. 0 without a wait or a shared memory entry.
     pub fn read(&self, pid: u32) -> Result<u32, Error> {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
     }

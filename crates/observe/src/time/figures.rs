@@ -11,8 +11,8 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// Default budget, as a share of all processors. Above it, `waits` and `top` measure less, and a trial's account of time
-/// ends.
+/// Default budget, as a share of all processors. Above it, `waits` and `top` measure less, and a trial stops measuring
+/// times.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
@@ -57,7 +57,7 @@ pub struct TimeUse {
     pub background_ready_seconds: f64,
     /// Time that background processes waited for anything but new work.
     pub background_waiting_seconds: f64,
-    /// Switches of processors to processes of the server.
+    /// Context switches to processes of the server.
     pub switches: f64,
     /// Share of all server processes' lifetime whose state is known, about 1.
     pub explained_ratio: Option<f64>,
@@ -174,7 +174,6 @@ impl TimeUse {
 }
 
 impl TimeFigures {
-    /// Time of all kinds but the unknown one.
     pub fn explained_seconds(&self) -> f64 {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
@@ -188,7 +187,7 @@ impl TimeFigures {
     }
 
     /// Processors that commands would use if all their time but LWLock waits were processor time. `processors_used`
-    /// lacks the other waits.
+    /// excludes the other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }

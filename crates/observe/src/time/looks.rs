@@ -21,7 +21,7 @@ use host::linux::process::read_activity;
 use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
-/// The event waited for. `None`: running or ready.
+/// Event that a process waits for. `None`: running or ready.
 type Doing = Option<WaitEvent>;
 
 /// Pid, start time and activity of a process.
@@ -129,7 +129,7 @@ pub struct MemoryLooks {
 impl MemoryLooks {
     pub fn start(postmaster_pid: u32) -> Result<MemoryLooks, Error> {
         let word = EventWord::find(postmaster_pid)?;
-        // Access to one process means access to all.
+        // If the postmaster is readable, all processes are.
         word.read(postmaster_pid)?;
         let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
@@ -304,7 +304,7 @@ impl OwnTransactions {
         self.0.ended.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Begun and ended. While they differ, the server's count is uncertain.
+    /// Begun and ended statements. While they differ, the server's count is uncertain.
     pub fn counts(&self) -> (u64, u64) {
         (self.0.begun.load(Ordering::Relaxed), self.0.ended.load(Ordering::Relaxed))
     }

@@ -20,7 +20,7 @@ const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 const CLASSES: [(u8, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
-    // The name since PostgreSQL 19, and until 18.
+    // Class name since PostgreSQL 19, and until 18.
     (0x04, "Buffer"),
     (0x04, "BufferPin"),
     (0x05, "Activity"),
@@ -117,7 +117,7 @@ impl WaitNames {
         }
     }
 
-    /// True for a process that never shows an event. In 13, it has no shared memory entry.
+    /// True for a process that never shows an event. In PostgreSQL 13, it has no shared memory entry.
     pub fn has_none_for(&self, kind: &str) -> bool {
         self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
     }

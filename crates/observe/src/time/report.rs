@@ -25,7 +25,7 @@ pub struct LookingCost {
 }
 
 impl LookingCost {
-    /// Share of all processors, 0 to 1. `None` without time.
+    /// Share of all processors, 0 to 1. `None` if `length_ns` is 0.
     pub fn share(&self, length_ns: u64) -> Option<f64> {
         let used = self.own_cpu_ns.saturating_add(self.kernel.as_ref().map_or(0, ProbeCost::total_ns));
         (length_ns > 0).then(|| used as f64 / (length_ns as f64 * self.processors.max(1.0)))

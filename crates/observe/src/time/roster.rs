@@ -33,7 +33,7 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
-    /// `pid` is the process's number in the server's namespace.
+    /// `pid` is the process's pid in the server's namespace.
     pub fn is_own(&self, pid: u32) -> bool {
         self.own_pids.contains(&pid)
     }

@@ -35,7 +35,7 @@ pub struct TimedServer {
 #[derive(Clone, Debug, Default)]
 pub struct TimeSamples {
     seconds: BTreeMap<u32, (TimeUse, BTreeMap<String, f64>)>,
-    /// `None` without a source or a first second.
+    /// `None` if no source opened or no time was measured.
     pub trial: Option<TrialTime>,
 }
 

@@ -71,7 +71,7 @@ pub struct FileCall {
     pub unsynced: Option<Written>,
 }
 
-/// Writes. `bytes` is 0 if the file system does not report them.
+/// Number and bytes of writes. `bytes` is 0 if the file system does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Written {
     pub writes: u64,
@@ -220,7 +220,7 @@ impl ProcessTimes {
         self.waits.iter().find(|(known, _)| known == event).map(|(_, waits)| *waits).unwrap_or_default()
     }
 
-    /// For a process that serves no client: its receives are not commands.
+    /// For a process that serves no client: messages that it receives are not commands.
     pub fn without_commands(self) -> ProcessTimes {
         ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
     }
@@ -241,7 +241,7 @@ pub struct Reading {
     /// Slow calls not read in time, and calls and writes lost because of too many files.
     pub lost_calls: u64,
     pub lost_of_files: u64,
-    /// First reading of this source, if the source has changed.
+    /// First reading of the new source, if the source has changed.
     pub begins_from: Option<Box<Reading>>,
 }
 
@@ -330,7 +330,7 @@ pub trait TimeSource: Send {
         Ok(Vec::new())
     }
 
-    /// Stops counting receives to reduce the cost. True if it counted them.
+    /// Stops counting received commands to reduce the cost. True if it counted them.
     fn drop_receives(&mut self) -> bool {
         false
     }

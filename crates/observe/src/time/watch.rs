@@ -1,4 +1,4 @@
-//! Sums up a source's readings by step, and finds stalls in shorter steps.
+//! Reads wait times of processes from a source, sums them up by step, and detects stalls.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// Interval of queries for the server's processes. Shorter-lived ones stay unknown. With stall detection, also the
-/// interval of readings.
+/// Interval of queries for the server's processes. Processes that end sooner stay unknown. With stall detection, also
+/// of readings of wait times.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Interval of queries for the server's processes under a tight budget.
+/// Interval of queries for the server's processes when the overhead budget is tight.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
-/// Interval of queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
+/// Minimum interval of queries for lock waits and temporary files, which take at most 1 / `PARTS_OF_LOOKS` of the time.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
-/// Timeout for lock waits: the query takes 250 ms with 500 waiters.
+/// Timeout of the query for lock waits, which takes 250 ms with 500 waiters.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// Delay after a failed query for temporary files.
+/// Delay of the query for temporary files after it failed.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -39,21 +39,20 @@ pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
-    /// Other transactions of this connection, which the server counts with the next query.
+    /// This connection's transactions that `own` lacks: the server counts them with the next query.
     untold: u64,
     asked_at: Instant,
     culprits_at: Instant,
     temporary_at: Instant,
-    /// Lock waits since the last reading, which name the holder in a stall.
+    /// Lock waits since the last reading, to name the lock's holder in a stall.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
-    /// Receives the reason when the server is gone.
     gone: Option<oneshot::Sender<String>>,
     pub(crate) accounting: Accounting,
     names: WaitNames,
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
-    /// The last reading, if not yet summed up, and processes that ended in earlier readings.
+    /// The last reading that is not yet summed up, and processes that ended in earlier readings.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
     lasting: Vec<FileCall>,
@@ -171,7 +170,7 @@ impl Watch {
         let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
-        // Readings do not wait for a late answer.
+        // A late answer must not delay readings.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
                 if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
@@ -225,7 +224,7 @@ impl Watch {
 
     async fn add(&mut self, mut reading: Reading) {
         if reading.begins_from.is_some() {
-            // The last reading of the old source still counts.
+            // The source has changed; the old one's last reading still counts.
             self.add_up();
         }
         let begins_from = self.latest.take().map(|before| {

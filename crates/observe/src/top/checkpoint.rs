@@ -1,4 +1,4 @@
-//! Progress of checkpoints, from counters and the checkpointer's wait event. Pure.
+//! Progress of checkpoints, from counters and the checkpointer's wait event. Without I/O.
 //!
 //! Part of `--json` and of records: never rename fields.
 
@@ -25,7 +25,7 @@ pub enum CheckpointPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Duration so far, an upper limit: counted from the last reading before the checkpoint.
+    /// Duration of the checkpoint so far: an upper limit, counted from the last reading before it.
     pub running_ns: Option<u64>,
     /// Written buffers of the current checkpoint; 0 without one.
     pub buffers: u64,
@@ -86,7 +86,7 @@ impl CheckpointWatch {
             Some("CheckpointerMain") => CheckpointPhase::Idle,
             Some(event) if event.ends_with("Sync") => CheckpointPhase::Syncing,
             Some(_) => CheckpointPhase::Writing,
-            // On a processor, the checkpointer stays in its phase.
+            // No wait event: the checkpointer is on a processor, and stays in its phase.
             None if has_begun => CheckpointPhase::Writing,
             None => self.phase,
         };

@@ -1,5 +1,5 @@
-//! Sums of all steps in Prometheus's text format 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). Pure.
+//! Metrics of `top`, summed over all steps, in Prometheus's text format 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). Without I/O.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -19,8 +19,8 @@ const FURTHER: &str = "further";
 /// Place, class and event.
 type Name = (String, String, String);
 
-/// Name with an optional label, help, and value of a step. Counters (`_total`) sum the steps; gauges keep the last
-/// value. Equal names must be adjacent. Device figures are per second.
+/// Name with an optional label, help text, and reader of a step's value. Counters (`_total`) sum the steps; gauges keep
+/// the last value. Equal names must be adjacent. Device figures are per second.
 enum Metric {
     Step(&'static str, &'static str, fn(&TopFrame) -> Option<f64>),
     Server(&'static str, &'static str, fn(&ServerStep) -> u64),
@@ -184,7 +184,7 @@ impl Totals {
             let sum = self.programs.entry(program.name.clone()).or_default();
             (sum.runs, sum.total_ns) = (sum.runs + program.runs, sum.total_ns + program.total_ns);
         }
-        // Keep values that this step did not query.
+        // Keeps earlier values if this step has no new ones.
         let before = std::mem::replace(&mut self.last, frame.clone());
         if frame.failure.is_none() {
             self.last.server = self.last.server.or(before.server);
@@ -197,7 +197,8 @@ impl Totals {
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
         let now = metric.read(&self.last);
         match metric.is_counter() {
-            // Omits counters that are no longer counted: they would look constant. Keeps all while the server is down.
+            // Omits counters whose source is gone, because they would look constant. While the server is down, keeps
+            // all.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
             false => now,
         }
@@ -253,10 +254,10 @@ impl Page {
     }
 }
 
-/// Marks characters that a terminal would interpret. The format cannot escape them.
+/// Precedes the code of a character that terminals interpret and the format cannot escape.
 const MARK: char = char::REPLACEMENT_CHARACTER;
 
-/// Control characters, and the mark itself, become numbers, so that distinct names stay distinct.
+/// Replaces control characters, and `MARK` itself, by their codes, so that distinct names stay distinct.
 fn escape(text: &str, is_label: bool) -> String {
     let escape = |character: char| match character {
         '\\' => "\\\\".to_owned(),

@@ -25,7 +25,7 @@ pub struct TopFrame {
     /// `None` without a server.
     pub source: Option<Tier>,
     pub by: By,
-    /// This and the fields below exclude pgthaw's own processes.
+    /// Number of processes. This and all fields below exclude pgthaw's own processes.
     pub processes: u32,
     /// Times of all processes.
     pub time: TimeShares,
@@ -41,11 +41,11 @@ pub struct TopFrame {
     /// `None` if not queried or not answered in this step.
     pub server: Option<ServerStep>,
     pub checkpoint: Option<CheckpointStep>,
-    /// `None` if not read in this step, or on another machine.
+    /// `None` if not read in this step, or if the server is on another machine.
     pub machine: Option<MachineStep>,
     /// Stalls of the last minute, or in progress.
     pub stalls: Vec<Stall>,
-    /// Most waiters first, then sessions idle in a transaction.
+    /// Blocking sessions, most waiters first, then sessions idle in a transaction.
     #[serde(default)]
     pub blockers: Vec<Blocker>,
     #[serde(default)]
@@ -77,7 +77,7 @@ impl Missing {
 /// Mean number of processes in the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Activity {
-    /// On a processor. The sources `memory` and `sql` include ready processes.
+    /// Processes on a processor. With the sources `memory` and `sql`, includes ready processes.
     pub running: f64,
     /// Ready for a processor. `None` if unknown.
     pub ready: Option<f64>,
@@ -87,7 +87,7 @@ pub struct Activity {
     pub lwlock: f64,
     /// Waiting for a read or write.
     pub io: f64,
-    /// Other waits, or off the processor without an event.
+    /// Processes in other waits, or off the processor without a wait event.
     pub other: f64,
     /// Hidden for lack of privileges.
     pub unseen: f64,
@@ -133,7 +133,7 @@ pub struct Rates {
     pub transactions_per_second: Option<f64>,
     /// Received commands in this step. `None` if not counted.
     pub commands_per_second: Option<f64>,
-    /// Client backends' time outside client waits, per command of this step.
+    /// Client backends' time without waits for the client, per command of this step.
     pub command_ns: Option<f64>,
     /// Time in statements, per transaction. `None` before PostgreSQL 14.
     pub transaction_ns: Option<f64>,
@@ -145,7 +145,7 @@ pub struct Rates {
     pub fetched_bytes_per_second: Option<f64>,
 }
 
-/// Times of one name, with waits in progress.
+/// Times of a wait event or processor state, including waits in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TopStatistic {
     #[serde(flatten)]
@@ -183,8 +183,8 @@ impl ServerStep {
         self.commits as f64 + self.rollbacks as f64
     }
 
-    /// Subtracts pgthaw's transactions, including `owed` ones, from the commits. Before PostgreSQL 15 they are counted
-    /// late.
+    /// Subtracts pgthaw's transactions from the commits. Before PostgreSQL 15, servers count late: `owed` transactions
+    /// are not yet counted.
     pub fn without_own(self, owed: &mut u64) -> ServerStep {
         let own = self.own_transactions + *owed;
         *owed = own.saturating_sub(self.commits);
@@ -239,10 +239,10 @@ pub struct MachineStep {
     pub fetched_bytes: Option<Bytes>,
 }
 
-/// Sessions report about once a second, at varying times. Ten seconds even this out.
+/// Sessions report counters about once a second, at varying times. An average over ten seconds evens this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// Drops this many first steps if the server counts late, because they include pgthaw's connections.
+/// First steps to drop if the server counts transactions late, because they include pgthaw's connections.
 const OWN_BEGIN: u32 = 2;
 
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Records of `top`, and the last hour in memory.
 //!
-//! A record is gzip-compressed JSON lines (docs/formats.md), also for other programs, and untrusted input.
+//! A record (docs/formats.md) is gzip-compressed JSON lines. It is untrusted input.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,10 +18,10 @@ use host::files::{Directory, FILE_MODE, directory_of, open_regular};
 
 const FORMAT: u32 = 1;
 
-/// A line may be ten times as long as a step with several hundred names.
+/// Maximum length of a line: ten times a step with several hundred names.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// About two weeks with a step each second.
+/// Maximum number of steps: about two weeks with a step each second.
 const FRAMES_MAX: u64 = 1_250_000;
 
 /// Steps between two flushes, after which a truncated record is readable.

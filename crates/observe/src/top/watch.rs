@@ -32,7 +32,7 @@ use postgres::{
 /// Minimum interval of the expensive queries for server and machine.
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
 
-/// Stall detection reads every 250 ms, which shorter steps do not allow.
+/// Minimum step with stall detection, which reads every 250 ms, several times per step.
 const LEAST_STEP_WITH_STALLS: Duration = Duration::from_secs(1);
 
 const STALL_TOLD_MS: i64 = 60_000;
@@ -72,7 +72,7 @@ impl TopWatch {
         TopWatch { by, source, step, budget, frames, lost_frames: 0, has_begun: false }
     }
 
-    /// Returns why the server is gone. `None`: the receiver has closed.
+    /// Returns why the server is gone, or `None` if the frames' receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
         // Makes the server count connecting and preparing before the first reading of its counters.
@@ -102,7 +102,6 @@ impl TopWatch {
         // Stalls need the number of commands, which sampling does not count.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
-        // No step includes the opening of the source.
         let mut source = BudgetedSource::new(source, here.postmaster_pid, self.budget);
         let cpu_before = read_own_cpu_time();
         let mut watch = Watch::begin(&mut source, (here.who, Some(own)), roster, self.by, names, stalls).await?;
@@ -384,8 +383,8 @@ impl PulseReader {
     }
 }
 
-/// The counters, and pgthaw's transactions in them, without this query. Queries again if another session of pgthaw was
-/// active. `untold`: transactions of this connection counted with the query.
+/// Returns the counters, and pgthaw's transactions in them, without this query. Queries again if another session of
+/// pgthaw was active. `untold`: this connection's transactions that the server counts with the query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],
@@ -431,7 +430,7 @@ impl MachineWatch {
         read_monotonic().saturating_sub(self.before.monotonic)
     }
 
-    /// Use since the last call, scaled to a second.
+    /// Use of the machine since the last call, scaled to a second.
     pub fn take(&mut self) -> MachineStep {
         let now = GaugeReading::read_machine(&self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());
@@ -458,7 +457,7 @@ impl FetchedBytes {
         Ok(fetched)
     }
 
-    /// Bytes since the last call. Misses the last bytes of an ended process.
+    /// Bytes read from storage since the last call. Misses the last bytes of an ended process.
     pub fn read_added(&mut self) -> Bytes {
         let children = read_children(self.postmaster_pid).unwrap_or_default();
         let read = |pid: u32| Some((pid, read_fetched_bytes(pid).ok()?.0));

@@ -1,4 +1,4 @@
-//! Residency strips for the report: the cached shares of a relation's equal pieces.
+//! Residency strips for the report: the cached share of each equal piece of a relation.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl StripRelation {
         (self.relation.name.to_string(), self.total_bytes)
     }
 
-    /// Returns the relation's first file. The names of its further segments append a number.
+    /// The names of the relation's further segments append a number.
     pub fn first_segment(&self, data: &Path) -> PathBuf {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
@@ -111,7 +111,7 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// Returns the first byte of piece `index`. Uses u128: a relation may have 32 TB.
+    /// Returns the first byte of piece `index`.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }

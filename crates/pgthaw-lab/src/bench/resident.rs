@@ -44,7 +44,7 @@ pub struct Looker {
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
-    /// Time at which the cached bytes last grew, and their maximum in page cache and shared_buffers.
+    /// Time at which the cached bytes last grew, and the maximum bytes in page cache and shared_buffers.
     last_gain: f64,
     most: (Bytes, Option<Bytes>),
 }
@@ -112,7 +112,7 @@ impl Looker {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // Reads buffers only near the goal: constant reads are traffic, and a restore slows down for traffic.
+        // Reads shared_buffers only near the goal: frequent queries are traffic, and a restore slows down for traffic.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -147,7 +147,6 @@ impl Looker {
 }
 
 impl Probe {
-    /// `ended_at` is the end of the warmer's command.
     pub fn is_over(&self, ended_at: Option<Duration>) -> bool {
         let come = lock(&self.come);
         let is_there = come.seen.resident_after_seconds.is_some() || !self.strategy.fills_cache();
@@ -167,7 +166,7 @@ impl Probe {
 
 /// Lower bound of the load time: the minimum of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
 /// gaps to read through. A gap costs its bytes and saves one read, so only "the m shortest gaps" need to be tried.
-/// Reads may have any length. `None` unless both limits are in force.
+/// `None` unless both limits are in force.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;
@@ -254,8 +253,8 @@ impl Watch {
         }
     }
 
-    /// Counts pages. Checks every page if the counts may reach `goal`, and periodically. Skips windows of a file that
-    /// were seen complete.
+    /// Counts resident pages. Checks every page periodically, and if the count may reach `goal`. Skips windows of a
+    /// file that were seen complete.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -316,7 +315,8 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// Cuts a run at multiples of `length`. Returns each part's number, and its start and end within that part.
+/// Cuts a run of pages at multiples of `length`. Returns each part's number, and the run's start and end within the
+/// part.
 fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     (start / length..end.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -389,7 +389,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Appends a range of pages. It overlaps with the last one if two blocks share a page.
+/// Appends a range of pages, which overlaps with the last one if two blocks share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -397,7 +397,7 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
-/// Bytes. The same limit as in `pgthaw restore`.
+/// Maximum bytes of a read, as in `pgthaw restore`.
 const LARGEST_READ: u64 = 256 << 10;
 
 /// The same number as in `pgthaw restore`.

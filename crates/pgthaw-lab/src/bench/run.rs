@@ -283,7 +283,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Takes snapshots for points that start restored and for warmers, and always in a study of warmers.
+    /// Takes snapshots if points start restored or warmers need them, and always in a study of warmers.
     async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();
@@ -314,7 +314,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Points that define the warm states: the first, or the first of each script.
+    /// Points that define the warm states: the study's first point, or the first of each script.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
@@ -511,7 +511,7 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
     sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// `None` for the user's own scripts. `relations` are the largest relations.
+/// Forecasts a cold start without a warmer. `None` for the user's own scripts.
 pub fn forecast_nothing(
     sweep: &Sweep,
     relations: &[(String, Bytes)],

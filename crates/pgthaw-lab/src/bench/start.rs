@@ -53,7 +53,7 @@ pub struct WarmSnapshot {
     pub database_bytes: Bytes,
     pub relations: Vec<(String, Bytes)>,
     pub calibration: Calibration,
-    /// Whether each start turns autoprewarm on or off.
+    /// Whether pgthaw switches autoprewarm on or off before each start.
     pub has_autoprewarm: bool,
 }
 
@@ -73,7 +73,7 @@ impl Starter<'_> {
                 let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
                 let findings = check_settings(&site.lab, &point.settings).await?;
-                // Under a limit, the kernel may page out idle memory during a slow checkpoint.
+                // Lifts the limit: during a slow checkpoint, the kernel may page out idle memory.
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(&site.lab, load).await?;
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
@@ -98,7 +98,7 @@ impl Starter<'_> {
         let findings = check_settings(&site.lab, &point.settings).await?;
         self.repeat_history(&site.lab, load).await?;
         let tables = read_tables(&site.lab).await?;
-        // Chosen before the stop: the query would warm a cold server.
+        // Chosen before the server stops: the query would warm a cold server.
         let relations = choose_strips(&site.lab).await?;
         site.lab.stop()?;
         if let Some(warm) = self.warm.filter(|warm| warm.has_autoprewarm) {
@@ -252,7 +252,7 @@ impl Starter<'_> {
     }
 }
 
-/// Open files keep their read-ahead, so it is set before the start.
+/// Open files keep their read-ahead, so pgthaw sets it before the server starts.
 fn start_limited(site: &mut Site, disk: &Disk, memory: Option<Bytes>) -> Result<(Vec<ReadAhead>, Option<DiskLimit>)> {
     let (data, part_disks) = (site.lab.data_directory(), site.part_disks());
     let parts = part_disks.iter().map(|part| (part.directory.as_path(), &part.disk));

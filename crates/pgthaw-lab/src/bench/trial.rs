@@ -31,7 +31,7 @@ use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
-/// Seconds after which pgthaw stops a trial that ends by transactions.
+/// Time limit in seconds of a trial that ends by a number of transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub struct Measurement {
 }
 
 impl TrialSetup<'_> {
-    /// Failures of pgbench or the server belong to the trial; any other ends the sweep.
+    /// Failures of pgbench or the server belong to the trial; any other failure ends the sweep.
     pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
@@ -311,7 +311,8 @@ impl TrialSetup<'_> {
     }
 }
 
-/// Computes the figures of a load that ends by transactions. A very short trial has no meaningful worst second.
+/// Computes the figures of a load with a fixed number of transactions. A very short trial has no meaningful worst
+/// second.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {
@@ -370,7 +371,6 @@ fn describe_brought(
 /// True for failures that do not affect later trials. A study's settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
-    // A full disk would fail every later trial.
     error.full_disk().is_none()
         && matches!(
             error,
@@ -381,7 +381,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// If pgbench logged only a share of the transactions, takes their numbers from pgbench's progress instead.
+/// If pgbench logged only a share of the transactions, takes transaction counts from pgbench's progress.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

@@ -41,7 +41,7 @@ impl Contender {
     }
 }
 
-/// Role that io workers' reads are counted for while this strategy runs.
+/// Role to which io workers' reads are attributed while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
@@ -63,7 +63,7 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// Notes the command's end, and reads the counters of backends, which vanish when a backend ends.
+    /// Notes the command's end. Reads the backends' counters, which vanish when a backend ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;

@@ -152,7 +152,6 @@ impl Lab {
         self.cluster.data_directory()
     }
 
-    /// The database's directory in each tablespace that it uses.
     pub fn database_directories(&self) -> Result<Vec<PathBuf>> {
         let base = self.data_directory().join("base");
         match self.database_oid {
@@ -180,7 +179,7 @@ impl Lab {
         Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
     }
 
-    /// Each returned file has its relation's index in `first_segments`.
+    /// Returns each file with the index of its relation in `first_segments`.
     pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {

@@ -32,7 +32,6 @@ const SPARE_CONNECTIONS: u32 = 20;
 
 /// Creates a cluster whose claim file contains `text`, or adopts a killed run's cluster with the same claim. A new
 /// cluster is removed when this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim.
-/// `parts` are mounted at these paths.
 pub fn open_lab(
     programs: &Programs,
     place: &Place,
@@ -317,7 +316,7 @@ impl Maker<'_> {
     }
 }
 
-/// Copies of scripts under the same file names, which identify the scripts' figures.
+/// Copies of scripts under the same file names, by which results name the scripts.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
@@ -373,7 +372,7 @@ const REPLACED: &str = "replaced";
 /// Copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// The data directory is last: until its copy is complete, no other copy counts.
+    /// The data directory is last: the other copies count only once its copy is complete.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }

@@ -55,7 +55,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Includes a memory limit. `None` if nothing is limited, or without a device.
+/// Creates limits for devices and memory. `None` if nothing is limited, or without a device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -102,7 +102,7 @@ pub fn repair_read_ahead(directory: &Path, events: &Events) {
     }
 }
 
-/// Names of the main device beside parts, and of a file system's log device.
+/// Names of the main device beside the parts' devices, and of a file system's log device.
 const REST: &str = "rest";
 const LOG: &str = "log";
 
@@ -217,7 +217,7 @@ impl OwnFileSystem {
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Devices by the part that they hold; empty if there is only one.
+    /// Devices by the part that they hold; empty with only one device.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));
@@ -242,7 +242,7 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// Limits by part; `disk` is that of the main device.
+    /// Limits by part; `disk` limits the main device.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
         if self.several().is_empty() {
             return Vec::new();

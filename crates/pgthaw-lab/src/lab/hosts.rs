@@ -287,8 +287,8 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// Writes one compound command, which a shell parses completely before it runs it, so that the shell does not parse
-/// later input as part of the script.
+/// Writes one compound command, which a shell parses completely before it runs it: later input is not part of the
+/// script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -646,7 +646,6 @@ pub fn parse_answer(line: &str) -> Option<Answer> {
 pub fn describe_status(status: i32) -> Option<String> {
     match status {
         0 => None,
-        // Shells report a signal as 128 + its number.
         signal if signal > 128 => Some(format!("it was ended by signal {}", signal - 128)),
         status => Some(format!("it ended with status {status}")),
     }

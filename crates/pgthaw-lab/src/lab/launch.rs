@@ -1,4 +1,4 @@
-//! Programs that wait at a gate, a shell, until a given instant, and report their cost.
+//! Programs that wait in a shell, their gate, until a given instant, and report their cost.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -51,7 +51,7 @@ impl Launch {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE_SCRIPT, "sh"]).arg(&self.program).args(&self.arguments);
         command.stdin(Stdio::piped()).stdout(create(&stdout)?).stderr(create(&stderr)?);
-        // These variables would point libpq to the user's own server.
+        // PG* variables would point libpq to the user's own server.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
@@ -158,7 +158,7 @@ impl Running {
     pub fn ring_alarm(&mut self) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let (None, Some(pid)) = (self.poll(), pid) {
-            // Not reaped yet, so the pid is not reused.
+            // The process is not reaped yet, so its pid is not reused.
             let _ = kill_process(pid, Signal::ALARM);
         }
     }
@@ -179,7 +179,7 @@ impl Drop for Running {
 
 pub fn kill_group(leader: &mut Child) {
     let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
-    // Not reaped yet, so the pid is not reused.
+    // The process is not reaped yet, so its pid is not reused.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
     // A process with BPF programs takes a while to end.
@@ -289,7 +289,7 @@ pub fn complaints_of(said: &str) -> Option<String> {
 
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns standard error, which `hear` receives every 0.5 s.
+/// Returns the program's standard error, which `hear` receives every 0.5 s.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,

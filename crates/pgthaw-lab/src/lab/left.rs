@@ -151,7 +151,7 @@ impl SweepLock {
         loop {
             let mut file = directory.open_or_create(&name, 0o600).map_err(failed)?;
             match file.try_lock() {
-                // The former holder removes the file before unlocking it, so another file may have its name.
+                // The former holder deletes the file before unlocking it, so the name may be another file's.
                 Ok(()) if !directory.holds(&name, &file).map_err(failed)? => continue,
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -186,7 +186,7 @@ fn remove_left_locks(directory: &Directory) {
         // Only its owner removes a lock file.
         let is_own = file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
-            // A run about to lock the file creates a new one.
+            // A run that is about to lock this file creates a new one.
             let _ = directory.remove_file(&entry.name);
         }
     }

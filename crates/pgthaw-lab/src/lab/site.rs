@@ -46,7 +46,7 @@ impl SiteKey {
         grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
-    /// The disk's name, with the file system if there are several.
+    /// The disk's name, followed by the file system if the study has several.
     pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
         match sweep.axes.file_system.len() {
             1 => disk.to_owned(),
@@ -113,13 +113,13 @@ pub struct Site {
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
     pub devices: Devices,
-    /// Disks by name, with limits in force or the reason why not.
+    /// Disks by name, each with its limits or why they are not in force.
     pub disks: BTreeMap<String, Disk>,
     /// Strategies that cannot run here, with instructions to enable them.
     pub left_out: BTreeMap<&'static str, String>,
     pub block_size: Bytes,
     pub build: ServerBuild,
-    /// `None` unless each trial gets a fresh copy.
+    /// `None` unless each trial gets a fresh copy of the databases.
     pub fresh: Option<FreshDatabase>,
     /// Settings in force; `None` if the server is stopped or needs a restart.
     pub running: Option<Vec<(String, String)>>,
@@ -251,7 +251,6 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// True if no other program uses the site's device.
     pub fn owns_device(&self) -> bool {
         self.file_system.is_some()
     }
@@ -286,13 +285,13 @@ impl Site {
         self.running = is_known.then(|| point.settings.clone());
     }
 
-    /// Stops the server, so that another site can run.
+    /// Stops the server for another site.
     pub fn rest(&mut self) -> Result<()> {
         self.running = None;
         self.lab.stop()
     }
 
-    /// With `keep`, returns the directory of a cluster outside the site's own file system.
+    /// With `keep`, returns the cluster's directory, unless it is in the site's own file system.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         let finished = lab.finish(keep && file_system.is_none()).await;

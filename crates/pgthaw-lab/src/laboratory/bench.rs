@@ -1,5 +1,4 @@
-//! `pgthaw bench`. `crates/pgthaw-lab/src/bench/` measures, `crates/model/src/` forecasts. Each trial is shown and
-//! stored when it ends.
+//! `pgthaw bench`. `crates/pgthaw-lab/src/bench/` measures, `crates/model/src/` forecasts.
 
 use std::path::{Path, PathBuf};
 
@@ -532,7 +531,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// Runs the study on its own thread. A signal or an error of `hear` ends the study cleanly.
+/// A signal or an error of `hear` ends the study cleanly.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,

@@ -72,7 +72,7 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> Result<E
     if arguments.sources.iter().any(|source| is_document(Path::new(source))) {
         return judge_forecasts(&arguments.sources, output);
     }
-    // A missing file without a slash or dot in its name is a run.
+    // A name without a slash or dot is a run unless such a file exists.
     let is_file = |source: &String| source == "-" || Path::new(source).exists() || source.contains(['/', '.']);
     let (files, runs): (Vec<&String>, Vec<&String>) = arguments.sources.iter().partition(|source| is_file(source));
     let mut measured = Vec::new();
@@ -116,7 +116,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Whether the file is JSON. A pipe counts as none, because it can be read only once.
+/// Whether the file is JSON. False for a pipe, which can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
@@ -153,7 +153,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measur
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // Outlines come first: the steady level that all trials share depends on every trial.
+    // Computes all outlines first: the steady level that the trials share depends on every trial.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()

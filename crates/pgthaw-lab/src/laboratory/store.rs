@@ -27,7 +27,7 @@ impl StoreArguments {
     /// Warns before a study if the server does not respond.
     ///
     /// # Errors
-    /// pgthaw would never send results to this server: the error is lasting.
+    /// If the error is lasting: pgthaw could never send results to this server.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {

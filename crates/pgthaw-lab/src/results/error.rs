@@ -115,7 +115,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
             Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
-            // The user can fix the other errors by another name or place.
+            // The user can fix the other errors by naming another study or results store.
             _ => ErrorKind::Usage,
         }
     }

@@ -76,7 +76,6 @@ static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     all
 });
 
-/// Seconds of trials, each with the measures of the operating system.
 const SECONDS_AND_MEASURES: &str = "
 sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
     AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat

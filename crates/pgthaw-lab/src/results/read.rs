@@ -11,7 +11,7 @@ use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_
 
 pub const NEWEST: &str = "newest";
 
-/// Chooses by id, prefix or `newest`. `studies` must be sorted, newest first.
+/// Chooses a study by id, prefix or `newest`. `studies` must be sorted, newest first.
 pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());

@@ -250,7 +250,7 @@ fn flatten(sample: &OsSample) -> Document {
     flat
 }
 
-/// Restores the groups. Only `pressure` exists without values.
+/// Nests measures in their groups again. Only the group `pressure` exists without values.
 fn nest(flat: Document) -> serde_json::Value {
     let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
     for (name, value) in flat {

@@ -21,9 +21,9 @@ use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_stri
 /// "thaw" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
-/// Finds schema objects with pgthaw's names that differ from its statements ($1), and triggers. A foreign view may
-/// never end; a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the
-/// case of names.
+/// Finds triggers, and schema objects that have pgthaw's names but not its statements ($1). A foreign view may never
+/// end; a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the case
+/// of names.
 const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
     (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
      WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
@@ -41,7 +41,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// Limits waits for other sessions' locks, and abandoned statements.
+/// Timeouts for locks of other sessions, and for statements that pgthaw abandoned.
 const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
 
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Store {
     }
 
     async fn connect_file(path: &Path, timeout: Duration) -> Result<Store> {
-        // Not WAL: with a rollback journal, a closed store is a single file. It works on every file system, even in
+        // Not WAL: with a rollback journal, a closed store is a single file, and works on every file system, even in
         // read-only directories. Trials are seconds apart, so slow commits do not matter.
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -107,8 +107,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name: root
-        // must not act as root in another user's directory.
+        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name, which
+        // pgthaw must not do as root in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -212,7 +212,8 @@ impl Store {
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
-    /// Whether another program created the schema: SQLite has no lock for migrations. Code 5 is a lock timeout.
+    /// Whether another program may have created the schema: SQLite has no lock for migrations. Code 5 is a lock
+    /// timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
@@ -251,7 +252,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        // Any string can be a file name, but may be a server address with a password.
+        // Every string can be a file name, but this one may be a server address with a password.
         let parameters = match parse_connection_string(text) {
             Ok(Some(parameters)) => parameters,
             Err(error) if hide_password(text).is_some() => return Err(told(error)),

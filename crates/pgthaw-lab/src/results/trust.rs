@@ -19,7 +19,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const UNFINISHED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
 
-/// Releases the locks of a pgthaw that is stopped within a transaction.
+/// Releases the locks of a pgthaw process that is stopped within a transaction.
 const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 
 /// Each statement must see earlier commits.
@@ -29,7 +29,7 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
     match server.0.check_peer().await {
-        // No listener: the connection below fails with a better message.
+        // Without a listener, the connection below fails with a better message.
         Ok(()) | Err(postgres::Error::Connect { .. }) => {}
         Err(error) => return Err(Error::Stranger(error)),
     }

@@ -9,7 +9,6 @@ ON CONFLICT (id) DO UPDATE SET
     ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
     databases = excluded.databases, generator = excluded.generator, warmup = excluded.warmup";
 
-/// Queues an item to be sent to the server.
 const MARK: &str = "
 INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
 ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
@@ -29,7 +28,7 @@ impl Store {
     /// Stores a trial of a stored sweep.
     ///
     /// # Errors
-    /// Also if the same repeat of the point exists: a finished trial is never replaced.
+    /// Also if this repeat of the point is stored: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<()> {
         self.save(None, std::slice::from_ref(trial)).await
     }

@@ -138,7 +138,7 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// A new board may already have the name. Under the exclusive lock, this file keeps its name.
+/// If `file` has no name any more, a new board may have it. Under the exclusive lock, `file` keeps its name.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);

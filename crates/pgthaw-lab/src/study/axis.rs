@@ -20,7 +20,7 @@ const WEIGHT_MAX: u32 = 1_000_000;
 /// Rates in transactions per second: from one in 17 minutes to more than pgbench can run.
 pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
-/// From pgbench's resolution (1 µs) to the length of the longest trial (a week).
+/// Latency limits, from pgbench's resolution (1 µs) to the length of the longest trial (a week).
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
 /// Not allowed in a study: pgthaw parses the log, and reads counters and pg_stat_activity.

@@ -174,10 +174,10 @@ pub const BYTES_PER_SCALE: u64 = 16_000_000;
 /// Scale if memory and disk suffice.
 const PREFERRED_SCALE: u64 = 50;
 
-/// A fifth of the memory: the warm database must stay in the page cache.
+/// The database may have a fifth of the memory, to stay in the page cache.
 const MEMORY_SHARE: u64 = 5;
 
-/// A quarter of the disk: WAL and a reserve need the rest.
+/// The database may have a quarter of the disk: WAL and a reserve need the rest.
 const DISK_SHARE: u64 = 4;
 
 pub fn plan_scale(available_memory: Bytes, free_disk: Bytes) -> u32 {

@@ -93,7 +93,7 @@ pub enum UntilWarm {
     Warm,
 }
 
-/// Measured on the warm server without a disk limit.
+/// Figures of the warm server without a disk limit.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     pub tps: Option<f64>,
@@ -144,7 +144,7 @@ pub struct Measured {
     pub head_start_bytes: Option<Bytes>,
     /// Progress of a warmer on an idle server; `None` for trials with a load.
     pub seen: Option<Seen>,
-    /// `None` if the kernel does not report it.
+    /// `None` if the kernel does not report other processes' use.
     pub others: Option<OthersUse>,
 }
 
@@ -161,7 +161,7 @@ impl Measured {
 }
 
 /// pgbench logs whole seconds, and the trial starts on a whole second. A second without a logged line had no
-/// transaction, as on a cold server.
+/// transaction.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

@@ -98,7 +98,8 @@ pub enum Finding {
     #[error("fsync is off: the server did not flush its writes to disk")]
     #[strum(message = "set fsync = on, unless the study is about it")]
     FsyncOff,
-    /// A requested setting, limit or read-ahead (`what`) is not in force. For disks, it can concern a whole study.
+    /// A requested setting, limit or read-ahead (`what`) is not in force. A finding about a disk can concern a whole
+    /// study.
     #[error("{what} is not in force: {reason}")]
     #[strum(message = "fix the cause and measure again: the figures do not reflect the requested value")]
     NotInForce { what: String, reason: String },
@@ -130,7 +131,7 @@ pub enum Finding {
     /// At one point of the comparison, there are too few pairs of trials.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
-    /// `within` of the compared differences do not exceed the noise. `floor_ratio` is above 1.
+    /// `within` counts the compared differences that do not exceed the noise. `floor_ratio` is above 1.
     #[error(
         "{within} of {} {} within the noise floor: a sweep that measured each point twice (--aa) differs from itself by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)

@@ -331,7 +331,7 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
 }
 
 /// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. The read-ahead is Linux's default (VM_READAHEAD_PAGES in
-/// include/linux/mm.h). With 8 MiB, as on some virtual machines, `cat` is unrealistic.
+/// include/linux/mm.h).
 const GP3: &str = "3000,125MiB,128KiB";
 
 /// The limiter charges a seek for every read. With a read-ahead of 1 MiB, sequential reads reach the bandwidth.

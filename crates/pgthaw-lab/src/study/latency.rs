@@ -135,7 +135,6 @@ const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Minimum number of transactions beyond a percentile: fewer would decide it by chance.
 const BEYOND_MIN: f64 = 10.0;
 
-/// Standard deviations on either side that include 95 % of a normal distribution.
 const DEVIATIONS_95: f64 = 1.96;
 
 /// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so
@@ -179,7 +178,6 @@ impl LatencyHistogram {
         }
     }
 
-    /// `None` if too few transactions lie beyond the percentile.
     pub fn percentile(&self, share: f64) -> Option<&Percentile> {
         self.percentiles.iter().find(|percentile| percentile.share == share)
     }

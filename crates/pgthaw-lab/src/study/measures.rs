@@ -18,7 +18,7 @@ pub struct Measure {
     /// `None` in a second that lacks the measure.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
-    /// Name of the measure's column in `machine` of a series.
+    /// Name of the measure's column in a time series's `machine`.
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
@@ -32,7 +32,7 @@ pub struct Measure {
 pub enum Unit {
     /// Processors in use: processor seconds per second.
     Processors,
-    /// Mean number of backends: their seconds per second.
+    /// Mean number of backends: seconds of all backends per second.
     Backends,
     Bytes,
     BytesPerSecond,
@@ -260,7 +260,8 @@ impl Measure {
     }
 }
 
-/// Other programs' processors. Negative at times, because process and processor clocks tick separately.
+/// Processors used by other programs. The difference can be negative, because process and processor clocks tick
+/// separately.
 fn others(one: &OsSample) -> f64 {
     let own = one.server_total().cpu_seconds + one.generator().cpu_seconds + one.pgthaw_cpu_seconds;
     (one.processors_busy_seconds - own).max(0.0)

@@ -26,7 +26,7 @@ pub struct SweepPlan {
     pub points: Vec<PlannedPoint>,
     /// Other hosts that run pgbench, if any.
     pub hosts: Vec<String>,
-    /// Number of the point of each trial, in execution order. Empty without a seed.
+    /// Point numbers of the trials, in execution order. Empty without a seed.
     pub order: Vec<u32>,
     /// Duration including preparation.
     pub expected_seconds: f64,
@@ -160,7 +160,7 @@ const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
-/// Images are written in full. Assumed until measured.
+/// Write speed for images, which are written in full. Assumed until measured.
 const WRITE_BYTES_PER_SECOND: f64 = 500e6;
 
 const IMAGE_SPARE_BYTES: u64 = 512 << 20;
@@ -175,7 +175,7 @@ const FIRST_WAL_BYTES: u64 = 256 << 20;
 const HEAP_BLOCKS_PER_SCALE: f64 = 1640.0;
 const LEAVES_PER_SCALE: f64 = 274.0;
 
-/// Assumed until measured: processor time of a transaction without reads, and a random read.
+/// Assumed until measured: processor time of a transaction without reads, and time of a random read.
 const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;

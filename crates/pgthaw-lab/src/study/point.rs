@@ -23,7 +23,7 @@ pub struct Point {
     /// Transactions per second. `None` is unlimited.
     pub rate: Option<f64>,
     pub query_mode: QueryMode,
-    /// Length of a trial that ends by time.
+    /// Length of the trial. `None` if a number of transactions ends it.
     pub seconds: Option<u32>,
     /// Transactions of each client, if they end the trial.
     pub transactions: Option<u32>,
@@ -79,7 +79,7 @@ fn render_memory(memory: Bytes) -> String {
 pub struct FixedAxis {
     pub name: &'static str,
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// The value as in a study file; `None` without one.
+    /// The point's value as in a study file; `None` if it has none.
     value: fn(&Point) -> Option<String>,
 }
 

@@ -142,7 +142,7 @@ pub struct SweepTrial {
     pub retries: u64,
     /// Transactions above the latency limit.
     pub late: u64,
-    /// Transactions per second, without initial connections. For several hosts, all transactions ÷ the longest run.
+    /// Transactions per second, without initial connection time. For several hosts, all transactions ÷ the longest run.
     pub tps: f64,
     /// Transactions in the slowest second; the first and the last second do not count. `None` if there are fewer than
     /// five whole seconds, or if all exceed `tps`.
@@ -456,7 +456,7 @@ pub struct Sample {
     pub latency_us_min: Option<u64>,
     /// `None` without transactions.
     pub latency_us_max: Option<u64>,
-    /// Standard deviation. `None` also if the source has no sum of squares.
+    /// Standard deviation. `None` without transactions, or if the source has no sum of squares.
     pub latency_us_deviation: Option<f64>,
     /// Bytes read from the device by the workload's backends.
     pub foreground_read_bytes: Bytes,
@@ -559,7 +559,7 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Measured seconds, or the maximum wait. An event that did not occur takes longer.
+    /// Measured seconds, or the maximum wait. If an event did not occur, its time is longer.
     pub measured_seconds: u32,
     /// Seconds after which fewer than 1 % of transactions read from the device, until the trial's end. Rounded to a
     /// tenth.
@@ -599,7 +599,6 @@ pub struct Job {
     pub whole_seconds: f64,
 }
 
-/// Minimum number of transactions for a throughput curve.
 const CURVE_TRANSACTIONS: u64 = 1000;
 
 impl Job {

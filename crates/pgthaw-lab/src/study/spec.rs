@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of trials. With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// Far above what pgbench or a server can run, but without overflow.
+/// Limits far above what pgbench or a server can run, without overflow.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;
@@ -60,10 +60,10 @@ pub struct Sweep {
     /// For each cache, the smallest scale at which the database must exceed the cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
     pub is_warmup: bool,
-    /// Row choice of the script, as in `predict --popularity`.
+    /// How the script chooses rows, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Seconds of a load after a cold start. Warmers must load the pages read meanwhile; `None`: all pages.
+    /// Warmers must load the pages that a load reads in these seconds after a cold start; `None`: all pages.
     pub wanted_seconds: Option<u32>,
     /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
@@ -490,7 +490,6 @@ const FORECAST: &str = "forecast";
 
 const WANTED_SECONDS_MAX: u32 = 24 * 3600;
 
-/// Returns the first broken rule as an error.
 fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
     let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
     let is_cold = axes.start == [StartAsked::Cold];

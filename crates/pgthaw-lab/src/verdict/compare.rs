@@ -42,7 +42,7 @@ pub struct CellComparison {
     pub p: f64,
     /// `p` adjusted for the number of comparisons (Holm).
     pub p_holm: f64,
-    /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
+    /// Smallest ratio above 1 that this number of pairs detects in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
     /// Fewest whole checkpoint cycles of any pair; 0 if whole trials were compared.
     pub cycles: u32,
@@ -128,7 +128,7 @@ pub struct NoiseCell {
     pub p: f64,
     /// The end of `ratio`'s interval that is farther from 1, as a ratio above 1. `None` with fewer than three pairs.
     pub floor: Option<f64>,
-    /// Ratio above 1 that as many pairs detect in 80 % of studies.
+    /// Smallest ratio above 1 that this number of pairs detects in 80 % of studies.
     pub smallest_detectable: Option<f64>,
     /// Share of 1000 simulated studies with p ≤ 0.05, although there is no true difference. Each simulated study has
     /// eight of the pairs. `None` with eight pairs or fewer.

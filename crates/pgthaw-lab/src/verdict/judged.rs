@@ -8,7 +8,7 @@ use host::units::Bytes;
 use model::Access;
 use model::WARM_SHARE;
 
-/// If a trial never became warm, this share at its end counts as its steady level.
+/// If a trial never became warm, its last third determines the steady level.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
 /// A forecast, written before its trial.
@@ -158,9 +158,9 @@ pub struct SweepVerdict {
     pub median_error: Option<f64>,
     /// Absolute; 0.1 is 10 %.
     pub worst_error: Option<f64>,
-    /// Share of the compared times, 0 to 1.
+    /// Share of compared times with at most 15 % error, 0 to 1.
     pub within_15_percent: f64,
-    /// Number of times at which only the forecast, or only the measurement, has the event.
+    /// Number of events that only the forecast, or only the measurement, has.
     pub contradictions: usize,
 }
 

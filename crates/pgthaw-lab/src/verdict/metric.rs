@@ -217,7 +217,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let has_cpu = !trial.os_samples.is_empty() && trial.transactions > 0;
     let own = [
         (Metric::Tps, Some(trial.tps)),
-        // An imported worst second may exceed the throughput.
+        // Omits an imported worst second that exceeds the mean throughput.
         (Metric::WorstSecond, trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
         (Metric::P50, percentile(0.5)),
         (Metric::P95, percentile(0.95)),

@@ -23,7 +23,8 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     #[serde(flatten)]
     pub figures: ByMetric<f64>,
-    /// The model's judgement of a cold trial, reconciled with `steady_tps`; `None` for the reason in `no_verdict`.
+    /// The model's judgement of a cold trial, without verdicts that contradict `steady_tps`. If `None`, see
+    /// `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// Steady throughput of all trials that differ only in their warmer; `None` until one of them was warm.
@@ -40,12 +41,11 @@ pub struct TrialOutline {
     /// Only for cold trials.
     #[serde(skip)]
     pub warming: Option<WarmingFigures>,
-    /// Where the server's time went, if measured.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
 }
 
-/// Writers of buffers and causes of checkpoints, for one trial or as medians of several.
+/// Buffer writes by kind of process, and checkpoints by cause: of one trial, or medians of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct BackgroundWrites {
     pub checkpoints_timed: f64,

@@ -7,7 +7,7 @@ use model::{StallSpan, find_stalls};
 use observe::{OsSample, WaitSample, Waits};
 use postgres::Wait;
 
-/// A trial's curves, by column. Minima and maxima keep a stall of one second visible.
+/// A trial's curves, one column each. Minima and maxima keep a stall of one second visible.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialSeries {
     /// Number of seconds in a span.
@@ -87,7 +87,7 @@ impl TrialSeries {
     }
 }
 
-/// `ends` has the last second of each span. Samples must be ordered.
+/// `ends` has the last second of each span. Samples must be sorted by second.
 fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
     let mut from = 0;
     let mut span = |end: &u32| {
@@ -207,7 +207,7 @@ impl BackendWaits {
 
     fn mean(&self, counted: &[&Event]) -> f64 {
         let observed = counted.iter().filter_map(|event| self.observed.get(event));
-        // A sum of no floats would be -0.
+        // Sums integers, because an empty sum of floats is -0.
         observed.map(|seen| u64::from(*seen)).sum::<u64>() as f64 / f64::from(self.looks.max(1))
     }
 }
@@ -220,7 +220,7 @@ fn is_of_workload(wait: &Wait) -> bool {
 /// Number of seconds before a stall with which the stall is compared.
 const SECONDS_BEFORE: u32 = 30;
 
-/// Share of the backends by which a wait must grow to explain a stall.
+/// Minimum growth of a wait that explains a stall, as a share of the backends.
 const TELLING: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
@@ -232,7 +232,7 @@ pub struct Stall {
     pub least_tps: f64,
     /// Usual transactions per second.
     pub usual_tps: f64,
-    /// The wait that grew most, and the work of a checkpoint, as texts.
+    /// Texts: the wait that grew most, and the work of a checkpoint at that time.
     pub seen: Vec<String>,
 }
 

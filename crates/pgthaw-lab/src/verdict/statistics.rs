@@ -36,8 +36,8 @@ impl Limits {
     }
 }
 
-/// Ratio of trials of the same round. The time of a trial that never became warm has only a lower limit, its length
-/// minus 3 s. As a divisor, such a time yields `at_most`; as a dividend, `at_least`.
+/// Ratio of trials of the same round. The time of a trial that never became warm has only a lower limit, the trial's
+/// length minus 3 s. A dividend with only a lower limit yields `at_least`, a divisor `at_most`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
     /// Median of the ratios. Both limits are equal if all times were measured.
@@ -45,15 +45,15 @@ pub struct Ratio {
     /// `None` with fewer than three pairs.
     pub interval: Option<Limits>,
     /// Probability that the interval contains the true median, by sign test: at least 0.95 for six pairs or more. With
-    /// fewer pairs, the interval is the range, with 0.75 for three.
+    /// fewer pairs, the interval is the whole range (0.75 for three pairs).
     pub coverage: f64,
     pub pairs: u32,
 }
 
 /// Computes the ratio of dividends to divisors. Each pair is from one round.
 ///
-/// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
-/// bootstrap was rejected: with twelve uniform values, its interval contained the true median in only 275 of 300 cases.
+/// The interval is that of the sign test: the number of ratios below the true median is binomial. A percentile
+/// bootstrap of twelve uniform values contained the true median in only 275 of 300 cases.
 ///
 /// Median and interval never decrease if a ratio increases. So the results for the lower and the upper limits enclose
 /// the result that longer trials would give.
@@ -104,7 +104,7 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
     Some(MedianInterval { low: figures[left_out], high: figures[count - 1 - left_out], coverage })
 }
 
-/// Values over the repeats. A repeat that did not reach the event counts as the longest.
+/// Distribution of a figure over the repeats. The time of an event that did not occur counts as the longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Spread {
     /// `None` if half of the repeats or more did not reach the event.
@@ -148,7 +148,7 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// Maximum for an exact test; with more pairs, permutations are sampled.
+/// Maximum pairs for an exact test; with more, permutations are sampled.
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
@@ -164,7 +164,8 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// p-value of a permutation test: the share of sign combinations whose sum is at least as far from 0.
+/// p-value of a permutation test: share of sign combinations whose sum is as far from 0 as the observed one, or
+/// farther.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
     // Tolerates rounding errors: the order of summation changes the last digits.
@@ -180,11 +181,11 @@ pub fn compute_p(logs: &[f64]) -> f64 {
     let mut random = StdRng::seed_from_u64(0);
     let far = (0..SAMPLED_PERMUTATIONS)
         .filter(|_| is_as_far(logs.iter().map(|log| if random.random::<bool>() { -log } else { *log }).sum()));
-    // The observed signs are one of the permutations.
+    // + 1, because the observed signs are also a permutation.
     (far.count() as f64 + 1.0) / (f64::from(SAMPLED_PERMUTATIONS) + 1.0)
 }
 
-/// Smallest ratio that as many pairs with this scatter detect in 80 % of studies.
+/// Smallest ratio that 80 % of studies with the same number and scatter of pairs detect.
 pub fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
     let freedom = logs.len().checked_sub(2)?;
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;

@@ -59,7 +59,7 @@ pub struct PointSummary {
     #[serde(skip)]
     pub time: Option<TimeFigures>,
     pub verdicts: Vec<PointVerdict>,
-    /// Failures without a verdict, by text, with the number of trials.
+    /// Texts of failures without a verdict, each with its number of trials.
     pub warnings: BTreeMap<String, u32>,
 }
 
@@ -68,13 +68,12 @@ impl PointSummary {
         self.figures.get(metric)
     }
 
-    /// `None` also if the event did not occur in half of the trials.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         self.figure(metric)?.median
     }
 }
 
-/// Points by number, or fastest first if only the warmer varies.
+/// Sorts the points by number, or fastest first if only the warmer varies.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
@@ -130,8 +129,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// Reports a trial that ended early, because pgbench's progress looked steady, although the samples of the whole trial
-/// are not steady.
+/// Reports a trial that ended early because it looked steady, although its whole curve is not steady.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -199,14 +197,14 @@ pub struct TimedPoint {
     pub others: String,
     /// Median transactions per second.
     pub tps: Option<f64>,
-    /// Response time of a closed loop: clients ÷ `tps`. `None` with a rate.
+    /// Response time: clients ÷ `tps`. `None` if the load had a fixed rate.
     pub response_us: Option<f64>,
-    /// Time per client with a known use.
+    /// Explained time per client: all kinds of time except the unknown one.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Time of all clients with a known use, outside the handling of commands.
+    /// Explained time of all clients, minus the time in which the server handled commands.
     pub reading_seconds: f64,
     /// Mean number of processors used by the server.
     pub processors_used: f64,

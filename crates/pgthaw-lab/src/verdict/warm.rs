@@ -1,14 +1,14 @@
-//! Determines when a trial became warm: from the first second in which fewer than 1 % of transactions read from the
-//! device, if the same holds for any three consecutive seconds until the end. So a short vacuum or a reclaimed page is
-//! no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one. Misses count blocks, so the
-//! share is an upper bound.
+//! Determines when a trial became warm: at the first second with fewer than 0.01 blocks read from the device per
+//! transaction (so fewer than 1 % of transactions read), if this also holds for any three consecutive seconds until the
+//! end. So a short vacuum or a reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as
+//! steady as a warm one.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Fewer misses may be a part of one block, whose read two samples share.
+/// Fewer misses do not count: two samples may share the read of one block.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -21,11 +21,11 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
     (sample.transactions > 0).then(|| misses / sample.transactions as f64)
 }
 
-/// Seconds until the trial was warm; `None` if the last `SUSTAINED_SECONDS` were not.
+/// Seconds until the trial was warm; `None` if the last `SUSTAINED_SECONDS` were not warm.
 ///
-/// `tenths` (bytes read in each 0.1 s, counted when issued) refine `find_first_warm` within the last cold and the first
-/// warm second. A tenth is cold if its misses reach 1 % of an earlier second's transactions per tenth. The result, the
-/// end of the last cold tenth, may be late but never early.
+/// Within the last cold and the first warm second, `tenths` (bytes read in each 0.1 s, counted when issued) refine the
+/// result to the end of the last cold tenth. A tenth is cold if its misses reach 0.1 % of an earlier second's
+/// transactions. The result may be late but never early.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -96,9 +96,9 @@ pub struct PassedSecond {
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates from the last seconds. With a warmer, the cache grows at the same pace. A workload that warms the
-/// server itself reads at the same pace while the device is the bottleneck. Then its share of misses decays
-/// exponentially (docs/model.md).
+/// Extrapolates the last seconds. With a warmer, the cache keeps growing at the same rate. A workload that warms the
+/// server itself keeps reading at the same rate while the device is the bottleneck. Afterwards, its share of misses
+/// decays exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;

@@ -12,7 +12,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 const BOUND: &str = "bound";
 
-/// Served transactions are compared after this multiple of the bound.
+/// Deadline of the served transactions, in multiples of the bound (minimum time to load the data).
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
@@ -43,7 +43,7 @@ pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<War
     cells.iter().flat_map(|trials| Cell::new(trials, &other_axes).ratios()).collect()
 }
 
-/// The trials of all warmers at otherwise equal points.
+/// Trials whose points differ only in their warmer.
 struct Cell<'a> {
     trials: &'a [&'a TrialOutline],
     label: String,
@@ -85,7 +85,8 @@ impl Cell<'_> {
         match (self.is_idle, peer == BOUND, name.parse::<Strategy>()) {
             (true, true, _) => vec![(ResidentAfter, Bound)],
             (false, true, _) => vec![(WarmAfter, Bound)],
-            // fio leaves nothing in the page cache. Warmers of shared_buffers are done when the buffers are restored.
+            // fio leaves nothing in the page cache. A warmer of shared_buffers has finished when the buffers are
+            // restored.
             (true, false, Ok(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
             (true, false, Ok(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
             (true, false, _) => vec![(ResidentAfter, ResidentAfter)],
@@ -116,7 +117,7 @@ impl Cell<'_> {
     }
 }
 
-/// Transactions by second, by point number and repeat.
+/// Transactions of each second, by the trial's point number and repeat.
 pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 
 /// Effects of warmers on the load, if only the warmer varies.
@@ -133,7 +134,7 @@ pub struct Traffic {
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
-    /// Least share of any second, by the median over the rounds.
+    /// Least share of any second, by the seconds' medians over the rounds.
     pub lowest: Option<LeastShare>,
     /// Least share of any second in any round.
     pub least: Option<LeastShare>,
@@ -143,8 +144,8 @@ pub struct Interference {
     pub is_floor_held: Option<bool>,
     /// From this second on, total transactions stay above those of `nothing`, by the medians over the rounds.
     pub ahead_from_second: Option<u32>,
-    /// Transactions with `nothing` until this warmer's median warm time, or within the trial. `None` if `nothing` was
-    /// measured for a shorter time.
+    /// Transactions with `nothing` until this warmer's median warm time, else in the whole trial. `None` if a trial of
+    /// `nothing` was shorter.
     pub nothing_served_by_then: Option<Spread>,
     /// Transactions ÷ those of `nothing`, over the seconds that both measured.
     pub served_ratio: Option<Ratio>,
@@ -214,7 +215,7 @@ impl Beside<'_> {
         let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
         let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
         let then = warm.unwrap_or(f64::INFINITY);
-        // A trial that ended early has no later seconds.
+        // The later seconds of a trial that ended early are unknown.
         let is_long = self.nothing.values().all(|one| one.len() >= needed);
         let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
             let at = deadline?;
@@ -255,7 +256,7 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// The least share by the median over rounds, and of a single round.
+/// Returns the least share of a second by the medians over the rounds, and in any round.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)

@@ -118,7 +118,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // The bounds of a group assume the same bytes, so one beaten bound refutes them all.
+    // The bounds of a group assume the same bytes to load, so one trial faster than its bound refutes them all.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -147,7 +147,7 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
     ]);
 }
 
-/// Whether a longer trial could have this figure.
+/// Whether a longer trial might measure a missing value of the metric.
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     if metric == Metric::Warmer {
         return trial.figures.get(metric).is_some() || job_limit(trial).is_some();
@@ -167,7 +167,7 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// Limit for a job beside the load, in seconds.
+/// Time limit in seconds of a job beside the load.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
@@ -229,7 +229,7 @@ pub fn judge_curve(
     Ok((series, judgement))
 }
 
-/// Withdraws verdicts that contradict the time to 95 % of `common`, the steady level of the trial's group.
+/// Withdraws verdicts that contradict `to_95_seconds`: the time until 95 % of `common`, the group's steady throughput.
 pub fn settle(judgement: &mut Judgement, common: Option<f64>, to_95_seconds: Option<f64>) {
     judgement.settle(judgement.to_95_seconds);
     judgement.settle(to_95_seconds);

@@ -6,7 +6,7 @@ use observe::{DeviceUse, OthersUse, Second};
 
 const LATE: Duration = Duration::from_millis(100);
 
-/// A device is not limited if it exceeds the limit by this factor during `RATE_SECONDS`.
+/// The limit is not in force if the mean rate over `RATE_SECONDS` exceeds it by this factor.
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 
@@ -112,11 +112,11 @@ pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Finding> {
     read.map(|bytes| Finding::HeadStart { bytes })
 }
 
-/// Reads by other processes below either limit are ignored.
+/// Reads by other processes are ignored below either of these limits.
 const UNNOTICED_BYTES: Bytes = Bytes(20_000_000);
 const UNNOTICED_BYTES_PER_SECOND: f64 = 1e6;
 
-/// Less processor time is within the error of clocks that tick every 10 ms.
+/// Less processor time than this is within the error of clocks that tick every 10 ms.
 const UNSURE_CPU_SECONDS: f64 = 0.1;
 
 pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {

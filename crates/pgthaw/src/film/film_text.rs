@@ -10,7 +10,7 @@ use command::document::{class_of, escape_text, render_document};
 use host::units::counted;
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
 
-/// Minimum width of a film's name: its time and number (22 cells), and part of its label.
+/// Minimum width of a film's name: time and number (22 cells), and part of its label.
 const NAME_SHORTEST: usize = 40;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// Minimum width in cells of a system identifier that is shortened to fit the terminal.
+/// Minimum width in cells of a shortened system identifier.
 const CLUSTER_SHORTEST: usize = 9;
 
 /// `own` is the system identifier of the user's server. Among several clusters, `*` marks its films.

@@ -256,7 +256,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// Columns with the highest number are dropped first on a narrow terminal.
+/// On a narrow terminal, the columns with the highest numbers are dropped first.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
@@ -310,7 +310,7 @@ fn bar_cells(width: Option<usize>) -> usize {
     }
 }
 
-/// 0 % and 100 % mean exactly none and all.
+/// 0 % means exactly none, and 100 % all.
 fn render_percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent {
@@ -334,18 +334,18 @@ fn render_usage(residency: &Residency) -> String {
     texts.join(" ")
 }
 
-/// Cells whose cached blocks are mostly in shared_buffers. The height is the cached share.
+/// Glyphs of cells cached mostly in shared_buffers. Their height shows the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
 
-/// Cells whose cached blocks are mostly in the OS page cache alone. The density is the cached share.
+/// Glyphs of cells cached mostly in the page cache alone. Their density shows the cached share.
 const OS: [char; 3] = ['░', '▒', '▓'];
 const OS_ASCII: [char; 3] = ['-', '~', '='];
 
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// One cache is not visible, and the visible one holds no block of the cell.
+/// Glyph if one cache is not visible and the other has no block of the cell.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

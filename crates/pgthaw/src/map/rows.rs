@@ -30,7 +30,8 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Prints each table's fill time, rows ÷ rows read per second as in Greg Smith's pgbench slides, and warm time.
+    /// Prints each table's warm time, and its fill time: rows ÷ rows read per second, as in Greg Smith's pgbench
+    /// slides.
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);

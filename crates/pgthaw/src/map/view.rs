@@ -82,7 +82,6 @@ impl ViewArguments {
         Ok(render_map(map, &places, view, canvas))
     }
 
-    /// The value of `--by`, or `usually` if it is not given.
     fn rolled_up(&self, usually: &str) -> RolledUp {
         match self.by.as_deref().unwrap_or(usually) {
             "table" => RolledUp::ToTable,
@@ -171,7 +170,7 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Keeps the relations at the indexes `places` (sorted), if `is_meant` is also true.
+/// Keeps relations at the (sorted) indexes `places` for which `is_meant` is true.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));

@@ -89,7 +89,7 @@ fn make_prediction(
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
         alone_seconds: device.latency_at(1.0),
-        // 1: reads take the larger of reads ÷ reads per second and bytes ÷ bandwidth, not the sum.
+        // Reads take the larger of reads ÷ reads per second and bytes ÷ bandwidth, not the sum.
         overlap: 1.0,
         ..DeviceProfile::default()
     };
@@ -189,7 +189,7 @@ impl Forecast<'_> {
     }
 }
 
-/// Counts the measured device reads, else one read per run of adjacent blocks. If other processes also used the device,
+/// Uses the measured device reads, else one read per run of adjacent blocks. If other processes also used the device,
 /// the measured reads are an upper limit.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;

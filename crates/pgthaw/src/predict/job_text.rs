@@ -17,7 +17,7 @@ pub struct JobPrediction {
     pub recorded: JobAsRecorded,
     /// Estimated number of block requests.
     pub requests: u64,
-    /// Estimated number of first requests for a block.
+    /// Estimated number of distinct blocks requested.
     pub first_requests: u64,
     /// The film has all requests for only one block in 2 to the power of this number.
     pub sampling: u32,

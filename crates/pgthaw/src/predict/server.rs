@@ -134,10 +134,10 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Only every fifth sample includes long-lived sessions, of which there may be thousands.
+/// Only every fifth sample includes long-lived sessions: there may be thousands of them.
 const LOOKS_OF_LASTING: u32 = 5;
 
-/// With fewer transactions, the forecast uses cumulative statistics.
+/// If fewer transactions are observed, the forecast uses cumulative statistics.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
 struct Watched {
@@ -303,8 +303,8 @@ impl DeviceReads {
     }
 }
 
-/// `device_bytes` are the bytes that the clients read from the device. If unknown, all blocks missing in shared_buffers
-/// count.
+/// `device_bytes` are the bytes that the clients read from the device. If unknown, uses the blocks missing in
+/// shared_buffers.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -326,10 +326,10 @@ const ACCESSES: f64 = 2.0;
 /// Assumed number of transactions, high enough that a rarely read relation also gets requests.
 const TRANSACTIONS: f64 = 1e6;
 
-/// With fewer lookups, the forecast weights relations by size (`Division::Kinds`).
+/// If fewer lookups were counted, the forecast weights relations by size (`Division::Kinds`).
 const FEWEST_LOOKUPS: u64 = 1000;
 
-/// Segments of the largest relation: 32 TB in files of 1 GB.
+/// Maximum number of segments of a relation: 32 TB in files of 1 GB.
 const MOST_SEGMENTS: u32 = 32_768;
 
 async fn forecast_stopped(
@@ -463,7 +463,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
     (activity, division)
 }
 
-/// Blocks of the files, or of the snapshot's relation if the files are gone.
+/// Number of blocks in the files, or in the snapshot if the files are gone.
 fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     let path = &relation.relation.path;
     let size = |segment| {
@@ -477,7 +477,7 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     }
 }
 
-/// Number of steps in a simulated restore. Each step stands for many reads, of which a restore may have millions.
+/// Number of steps in a simulated restore. Each stands for many reads: a restore may have millions.
 const PIECES: f64 = 200.0;
 
 /// Simulates the restore; `None` if it reads nothing.
@@ -567,8 +567,8 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are sorted coldest first, popularity bins hottest first. Unwanted blocks are in the last
-                    // bin.
+                    // `levels` are sorted coldest first, popularity bins hottest first. The last bin has the blocks
+                    // that are not restored.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

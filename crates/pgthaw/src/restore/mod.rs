@@ -268,7 +268,7 @@ impl RestoreArguments {
             no_double: self.tier == EXCLUSIVE,
             is_dry_run: self.dry_run,
             same_cluster: source.is_same_cluster,
-            // With debug_io_direct only the server knows whether it bypasses the page cache.
+            // If debug_io_direct is set, only the server knows whether it bypasses the page cache.
             awaits_server: source.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct")),
         }
     }

@@ -208,7 +208,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// pgthaw suggests no eviction of other buffers for skipped blocks below this share of the request.
+/// If the skipped blocks are below this share of the request, pgthaw does not suggest evicting other buffers for them.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {

@@ -160,7 +160,7 @@ fn set_apart(
     }
 }
 
-/// Time to count transactions before the job. Backends report statistics once a second: it covers two reports.
+/// Duration of the transaction count before the job: two reports, because backends report statistics once a second.
 const BEFORE: Duration = Duration::from_millis(2100);
 
 /// For shorter jobs, no rate of transactions is shown, because the server's statistics lag by a second.

@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Minimum size in bytes that is reported. It must also be a tenth of the bytes that the job loaded.
+/// Bytes below this size, or below a tenth of the bytes that the job loaded, are not reported.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
@@ -72,7 +72,7 @@ fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     attended.requested_little(brought).map(|bytes| format!(", but the job requested only {bytes}"))
 }
 
-/// The new film has only blocks that the job requested.
+/// Preloaded bytes in the new film, which has only blocks that the job requested.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {
@@ -122,7 +122,7 @@ fn render_unread(done: &PutBack) -> Option<String> {
     })
 }
 
-/// Share of the pages cached before the job that are cached now, rounded down: 100 % means all.
+/// Share of the previously cached pages that are cached now, rounded down: 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
@@ -153,7 +153,7 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     ))
 }
 
-/// `None` without earlier clients: all transactions may then be the job's.
+/// `None` if no client was active before the job: all transactions may be the job's.
 fn render_others(others: &OthersSeen) -> Option<String> {
     let during = others.during_tps;
     // Shares of tiny rates are meaningless.

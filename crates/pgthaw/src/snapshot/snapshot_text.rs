@@ -154,7 +154,7 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     let Some(selected) = &taken.restore else { return Vec::new() };
     match (selected.holding.path == taken.path, &selected.warmer) {
         (true, None) => Vec::new(),
-        // The server never restarted: the newest is chosen although another is warmer.
+        // The server never restarted, so the newest snapshot is chosen although another is warmer.
         (true, Some(_)) => prefix("note: `pgthaw restore` uses this ", render_selected(selected)),
         (false, _) => prefix("note: `pgthaw restore` does not use this one, but ", render_selected(selected)),
     }
@@ -340,7 +340,7 @@ pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 
-/// Includes unchanged relations. `since`: why pgthaw chose the earlier snapshot, if it did.
+/// Includes unchanged relations. `since`: why pgthaw chose the earlier snapshot; `None` if the user did.
 pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, since: Option<&Selected>) -> Value {
     let tier = |is_seen: bool, tier: TierDifference| {
         is_seen.then(|| json!({ "gained_blocks": tier.gained, "lost_blocks": tier.lost, "kept_blocks": tier.kept }))

@@ -50,7 +50,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     // Reserves lines for names, titles and keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
-    // Splits the rest evenly between chart and names, with minimums for both.
+    // Splits the remaining lines evenly between chart and names, with minimums for both.
     let room = height.saturating_sub(lines.len() + 1);
     if room >= CHART_LINES + NAME_LINES + 2 && !live.with_locks {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
@@ -240,7 +240,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// Draws the kind of activity that fills most of the cell. The highest cell of a column is drawn to scale.
+/// Draws the kind of activity that fills most of the cell. The top cell of a column is filled in proportion.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();

@@ -14,13 +14,13 @@ use terminal::{printable, render_ns, wrap_text};
 
 pub(super) const LABEL_CELLS: usize = 11;
 
-/// Room for the number of waiters and the process id.
+/// Minimum width in cells of the number of waiters and the process id.
 const NAME_CELLS: usize = 20;
 
 /// Server figures older than this are shown with their age.
 const STALE_MS: i64 = 3000;
 
-/// Each part has a rank. On a narrow screen the highest is dropped first, 0 never.
+/// Each part has a rank. A narrow screen drops the highest ranks first, and rank 0 never.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub label: &'static str,
@@ -68,7 +68,7 @@ pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: 
     facts
 }
 
-/// Shortens the state, then the session's name. Where that is not enough, drops the state, then the relation.
+/// Shortens the state, then the session's name. If the text is still too wide, drops the state, then the relation.
 fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
     let worst = frame.blockers.first()?;
     let session = &worst.process.session;
@@ -85,7 +85,7 @@ fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
         && let Some(state) = &mut rest[0]
     {
         *state = state.replace("idle in transaction", "idle in tx");
-        // The wait event, as in `active for 2 s in IO:WALSync`.
+        // Drops the wait event, as in `active for 2 s in IO:WALSync`.
         state.truncate(state.rfind(" in ").filter(|at| state[*at..].contains(':')).unwrap_or(state.len()));
     }
     for part in 0..rest.len() {

@@ -8,7 +8,7 @@ use terminal::Key;
 
 type Figure = fn(&TopStatistic) -> Option<u64>;
 
-/// Sort orders by the table's titles, descending; ties by name.
+/// Sort orders, named as the table's columns. Numbers sort in descending order.
 const ORDERS: [(&str, Option<Figure>); 6] = [
     ("TOTAL", Some(|one| Some(one.named.statistic.total_ns))),
     ("COUNT", Some(|one| Some(one.named.statistic.count))),
@@ -41,7 +41,7 @@ pub struct LiveTop {
     pub title: Title,
     pub kind: Kind,
     pub history: History,
-    /// The shown step. Parts that it lacks are from earlier steps.
+    /// The shown step. Parts that this step lacks are copied from earlier steps.
     pub shown: TopFrame,
     pub server_at_ms: i64,
     order: usize,

@@ -68,7 +68,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
-    // On a wide terminal the numbers are right-aligned.
+    // Pads the names, so that the numbers reach the right edge.
     let numbers = |columns: usize| columns * (NUMBER_CELLS + GAP_CELLS);
     let with_share = NAME_CELLS + numbers(columns.len() - 1) < width;
     let wide =
@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // No share: the time of commands is also in the rows of the other table.
+    // Omits the share, because the other table also contains the time of the commands.
     columns.retain(|column| column.title != "SHARE");
     columns
 }

@@ -193,7 +193,7 @@ enum Support {
     Honoured,
     /// Safe to ignore.
     Harmless,
-    /// Other values must not be ignored: that would be a security risk.
+    /// Accepts only these values: ignoring others would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -283,7 +283,6 @@ impl Parameters {
         self.0.iter().any(|(key, value)| is_secret(key) && !value.is_empty())
     }
 
-    /// Rejects unsupported values.
     pub fn check(&self) -> Result<()> {
         for (key, _, support) in &KNOWN {
             let (Some(value), Only(values)) = (self.get(key), support) else { continue };

@@ -404,7 +404,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
 
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// In such a directory, only a file's owner may remove or rename it.
+/// Mode bit of a directory: only a file's owner may remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// True if only root, postgres and this process's user control the path and its links. Others may add files (sticky),

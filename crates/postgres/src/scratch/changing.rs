@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
-    /// Enables `replace_settings`, whose settings win over earlier ones.
+    /// Enables `replace_settings`, whose settings override those of earlier `configure` calls.
     pub fn allow_replaceable_settings(&self) -> Result<()> {
         if self.borrowed.is_some() {
             return Ok(());
@@ -55,7 +55,7 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// Messages without times and pids; without messages, the log's last lines.
+    /// Log messages without times and pids; if there are none, the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -92,7 +92,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Waits until the killed owner's server has stopped.
+    /// Adopts the cluster of a killed process, once its server has stopped.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let began = Instant::now();
         let is_running =

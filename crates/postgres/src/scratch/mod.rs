@@ -323,7 +323,7 @@ impl ScratchCluster {
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Of conflicting options, the server uses the last: these must precede pgthaw's.
+        // Of conflicting options, the server uses the last, so the owner's precede pgthaw's.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -348,7 +348,7 @@ impl ScratchCluster {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
             if is_given_up() {
-                // Stopped, not killed: the server removes its shared memory.
+                // Stops the server, because a killed server does not remove its shared memory.
                 self.stop(if self.borrowed.is_some() { StopMode::Fast } else { StopMode::Immediate })?;
                 return Err(Error::Interrupted);
             }
@@ -374,7 +374,7 @@ impl Drop for ScratchCluster {
             return;
         }
         if !self.is_running() && self.read_pid_file().is_some() {
-            // Only a new server can remove the shared memory of a crashed one, after its processes ended.
+            // Only a new server can remove the shared memory of a crashed one, once the old processes have ended.
             self.server = None;
             for _ in 0..START_TRIES {
                 if self.start_to_tidy().is_ok() {

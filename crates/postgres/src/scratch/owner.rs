@@ -42,7 +42,6 @@ impl OwnerMark {
         Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
     }
 
-    /// Removes the marker file, but not the directory.
     pub fn remove(&self) -> io::Result<()> {
         self.directory.remove_file(MARK)
     }

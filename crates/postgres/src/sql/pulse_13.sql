@@ -1,5 +1,4 @@
--- Excludes sessions $1. Columns missing in a version are NULL. Uses the function under pg_stat_activity, because the
--- view joins more catalogs.
+-- Excludes sessions $1. Columns missing in a version are NULL. Avoids pg_stat_activity, which joins more catalogs.
 SELECT done.*, doing.*
 FROM (
     SELECT CAST(pg_catalog.sum(d.xact_commit) AS pg_catalog.int8) AS commits,

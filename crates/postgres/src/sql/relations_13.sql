@@ -1,4 +1,4 @@
--- $1 includes shared catalogs. pg_relation_filepath takes no lock, and is NULL for a dropped relation.
+-- If $1, includes shared catalogs. pg_relation_filepath takes no lock, and is NULL for a dropped relation.
 SELECT
     c.oid,
     n.nspname,

@@ -1,4 +1,4 @@
--- Hidden values are NULL. Uses the function under pg_stat_activity, because the view joins more catalogs.
+-- Hidden values are NULL. Avoids pg_stat_activity, which joins more catalogs.
 SELECT activity.pid, activity.backend_type,
        CAST(pg_catalog.pg_get_userbyid(activity.usesysid) AS pg_catalog.text) AS username,
        CAST(database.datname AS pg_catalog.text) AS database, activity.application_name,

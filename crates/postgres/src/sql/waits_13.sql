@@ -1,5 +1,5 @@
--- Excludes sleeping background processes. Uses the function under pg_stat_activity: the view joins catalogs, which a
--- cold server would read.
+-- Excludes sleeping background processes. Avoids pg_stat_activity, which joins catalogs that a cold server would have
+-- to read.
 SELECT backend_type, state, wait_event_type, wait_event, pg_catalog.count(*) AS observed,
        pg_catalog.count(backend_xid) AS writing
 FROM pg_catalog.pg_stat_get_activity(NULL)

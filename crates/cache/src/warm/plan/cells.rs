@@ -105,10 +105,10 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 //
 // Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
-/// Length of a slice in largest reads: 8 MB with reads of 256 kB. So a plan of terabytes stays small, and a hot part
-/// stands out.
+/// Length of a slice, as a multiple of the largest read: 8 MB with reads of 256 kB. So a plan of terabytes stays small,
+/// and a hot part stands out.
 const SLICE_READS: u32 = 32;
-/// Maximum read, because a slice's blocks are counted in 16 bits.
+/// Maximum length of a read: a slice's blocks are counted in 16 bits.
 pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
 /// Index blocks read before hot ones: the metapage, and a small B-tree's root.
 const HEAD_BLOCKS: u64 = 4;
@@ -202,7 +202,7 @@ pub struct WantedFork {
     pub places: Vec<Place>,
 }
 
-/// The fork is contiguous on the device from this block on.
+/// Start of a part of the fork that is contiguous on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub first_block: u64,

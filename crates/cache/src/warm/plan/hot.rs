@@ -5,17 +5,19 @@ use super::merge::Link;
 /// The hot part ends at a drop, where heat per second falls by at least this factor.
 const DROP_MIN: f64 = 32.0;
 
-/// A drop may extend over this share of the plan's seconds, because catalogs may lie between.
+/// A drop may extend over this share of the plan's seconds, because catalogs may lie between hot and cold steps.
 const DROP_WITHIN: f64 = 0.02;
 
 /// Maximum share of the heat after a drop. An index is much hotter than its table, but useless alone, so the hot part
 /// must not end between the two.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// Steps between two drops are also hot if they have this share of the heat: an index before them may have nearly all.
+/// Steps between two drops are also hot if they have this share of the heat: an index before them may have nearly all
+/// the heat.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// The hot part counts as begun when at most this share of its seconds is left: small catalogs may be read late.
+/// All reads of the hot part count as begun when at most this share of its seconds is left: small catalogs may be read
+/// late.
 const LEFT_MAX: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,7 @@ struct End {
 }
 
 impl Hot {
-    /// `None` if heat declines gradually or not at all.
+    /// Finds the hot part. `None` if heat declines gradually or not at all.
     pub fn of<'a>(steps: impl Iterator<Item = &'a Link>) -> Option<Hot> {
         let mut hottest_first: Vec<&Link> = steps.collect();
         hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));

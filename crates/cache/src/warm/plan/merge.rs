@@ -11,8 +11,8 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// The whole plan's gaps between wanted blocks that are read too, to merge reads; `None` if each slice chooses its
-    /// own.
+    /// Gaps between wanted blocks that the whole plan also reads, to merge reads; `None` if each slice chooses its own
+    /// gaps.
     pub merging: Option<Merging>,
 }
 
@@ -218,8 +218,8 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 //
 // Chooses the gaps to read for a whole plan, on a device where the time for requests and the time for bytes overlap.
 //
-// Such a device takes about as long as the larger of the two. So a plan limited by bytes should read fewer gaps, and one
-// limited by requests more. Afterwards the requests are counted exactly, with long reads split at the largest request.
+// Such a device takes about as long as the larger of the two. So a plan limited by bytes should read fewer gaps, and
+// one limited by requests more.
 
 /// Gaps longer than this are read all together or not at all.
 const GAP_MAX: usize = 1024;

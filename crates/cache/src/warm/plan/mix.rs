@@ -8,11 +8,13 @@ use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use host::units::Bytes;
 
-/// Maximum of `debt`, positive or negative. The kernel's limiter drops unspent budget after 0.1 s, twice this time.
+/// Maximum absolute value of `debt`, in seconds. The kernel's limiter drops unspent budget after 0.1 s, twice this
+/// time.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead over the other stream beside live traffic, in reads (4 s on a common volume). A stream at this lead
-/// waits, and loses budget. So the lead exceeds the reads that load catalogs while a cold server's misses compete.
+/// Maximum lead of a stream over the other beside live traffic, in reads (4 s on a common volume). A stream at this
+/// lead waits, and loses budget. So the maximum exceeds the number of reads that load catalogs while a cold server's
+/// misses compete.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl<'a> Mix<'a> {
         joined
     }
 
-    /// Maximum lead in seconds. Without overlap (a seeking head) the plan's order stays.
+    /// Maximum lead of a stream over the other, in seconds. Without overlap (a seeking head) the plan's order stays.
     fn reach_seconds(&self) -> f64 {
         let device = &self.plan.device;
         match self.plan.situation {
@@ -141,7 +143,7 @@ impl Plan {
         of_reads > of_bytes
     }
 
-    /// Seconds of reads alone, and of blocks alone.
+    /// Seconds that the reads cost, and that the blocks' bytes cost.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))

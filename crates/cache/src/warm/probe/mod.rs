@@ -1,6 +1,6 @@
-//! Measures a data directory's device with reads of relation files past the page cache. The start of each phase does
-//! not count, because limiters allow bursts. No block is read twice while unread ones remain: caches below the device
-//! would serve the repeat.
+//! Measures a data directory's device with reads of relation files that bypass the page cache. The start of each phase
+//! does not count, because limiters allow bursts. No block is read twice while unread ones remain: caches below the
+//! device would serve the second read.
 
 mod store;
 
@@ -32,7 +32,7 @@ pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const SMALL_READ: u64 = 8 << 10;
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SEQUENTIAL_READ: u64 = 1 << 20;
-/// Reads in flight for large reads. Few reach the bandwidth, and many delay a stop.
+/// Reads in flight for large reads. A few suffice to reach the bandwidth, and many would delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
 /// Shares of the probe's time and bytes for one phase. The times leave room for last reads that a limiter delays.
@@ -293,9 +293,8 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 
 // ---- phase ----
 
-/// The first `DISCARDED` of a phase does not count, but at most the share `DISCARDED_RATIO`. The kernel's limiter
-/// (blk-throttle) uses slices of 100 ms and allows the reads of more than two at first. Two reads always count, because
-/// a small budget allows only four of the largest.
+/// Time at the start of a phase that does not count: `DISCARDED`, but at most the share `DISCARDED_RATIO` of the phase.
+/// The kernel's limiter (blk-throttle) uses slices of 100 ms and allows the reads of more than two at first.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
@@ -388,7 +387,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. If reads come in bursts, only whole bursts count, from start to start.
+/// Reads per second. If reads come in bursts, only whole bursts count, from a burst's start to a later one's.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -418,7 +417,7 @@ pub struct Measurement {
     pub latency_us_p99: f64,
     /// Bytes per second of 1 MiB reads.
     pub sequential_bandwidth: Bytes,
-    /// Random reads of 8 KiB, by reads in flight.
+    /// Random reads of 8 KiB, by number of reads in flight.
     pub by_depth: Vec<DepthPoint>,
     /// Random reads by size, with enough reads in flight.
     pub by_size: Vec<SizePoint>,
@@ -468,7 +467,7 @@ pub struct Fit {
 
 // ---- fit ----
 
-/// Rates above this share of the best one count as equal, because measurements vary as much.
+/// Rates above this share of the best one count as equal, because measurements vary by as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// Minimum gain (as a factor) that justifies more reads in flight.
 const GAIN_MIN: f64 = 1.05;
@@ -536,7 +535,8 @@ fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Fits `a + b × bytes` by least squares of the relative errors. Unless both are positive, returns the profile's costs.
+/// Fits `a + b × bytes` by least squares of the relative errors. Unless `a` and `b` are positive, returns the profile's
+/// costs.
 fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
     // With a point's time t, minimizes Σ (a u + b v − 1)² for u = 1 ÷ t and v = bytes ÷ t.
     let (mut uu, mut uv, mut vv, mut u_sum, mut v_sum) = (0.0, 0.0, 0.0, 0.0, 0.0);

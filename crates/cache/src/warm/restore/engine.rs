@@ -223,7 +223,6 @@ impl Work<'_> {
             self.engine.governor.note_cold_rest();
         }
         drop(queue);
-        // The queue is unlocked, so other threads continue to read meanwhile.
         if begins {
             self.look_back(slice);
         }
@@ -241,7 +240,8 @@ impl Work<'_> {
         outcome.is_outdated
     }
 
-    /// Queues evicted reads of earlier slices again. At intervals, checks memory and a sample of all reads.
+    /// Queues reads of earlier slices again if their pages were evicted. At intervals, checks memory and a sample of
+    /// all reads.
     fn look_back(&self, slice: usize) {
         // If residency is unknown, pages count as cached.
         let look = |read| self.count_left(read).unwrap_or_default();
@@ -314,7 +314,7 @@ impl Work<'_> {
         Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
     }
 
-    /// Performs a read. Returns the bytes that were not cached.
+    /// Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
@@ -326,7 +326,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // Counted after the wait: the server may have read pages meanwhile. Pages dropped below must be reread at once.
+        // Counted after the wait: the server may have read pages meanwhile.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);

@@ -12,7 +12,7 @@ use ::host::linux::threads::lock;
 use ::host::units::{Fork, PageRange};
 use postgres::RelationPath;
 
-/// Maximum open files: more than reading threads, fewer than the usual limit of 1024.
+/// Maximum number of open files: more than reading threads, fewer than the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
 
 /// Divisor of the limit on open files: connections, directories and reads in order need some too.
@@ -80,10 +80,11 @@ fn most_of(limit: u64) -> usize {
 // ---- read over ----
 //
 // The kernel reads around cached pages: one such page makes a 256 kB read two device reads. Beside live traffic, the
-// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, pgthaw
-// drops just enough of these pages before a read.
+// server's misses scatter such pages everywhere. If reads become so short that the restore would run out of reads per
+// second before bytes per second, pgthaw drops just enough of these pages before a read.
 
-/// Number of earlier reads whose surplus or deficit of pages counts: a common limit has 300 reads per 0.1 s.
+/// Maximum surplus or deficit of pages that counts, in reads of the needed size. A common limit allows 300 reads per
+/// 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]

@@ -150,7 +150,7 @@ impl OsTier<'_> {
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            // If the watcher cannot start, reads do not yield to the server.
+            // If the traffic watcher cannot start, reads do not yield to the server.
             let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
@@ -163,7 +163,7 @@ impl OsTier<'_> {
                 }
                 outcome
             }));
-            // The scope waits for the watcher, even after a panic.
+            // Ends the traffic watcher: the scope waits for it, even after a panic.
             is_done.store(true, Ordering::Relaxed);
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -331,7 +331,7 @@ fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
 
 // ---- no double ----
 //
-// Drops pages that are in shared_buffers: they are useless until the buffer is evicted.
+// Drops cached pages that are also in shared_buffers: they are useless until the buffer is evicted.
 
 #[derive(Clone, Debug)]
 pub struct Buffered {

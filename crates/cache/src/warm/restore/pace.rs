@@ -30,10 +30,10 @@ pub struct Rate {
 
 #[derive(Debug)]
 struct Turns {
-    /// Requested rate, and that rate within the user's limit.
+    /// Requested rate, and that rate capped by the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// Times at which permitted bytes, and permitted reads, end.
+    /// Times at which the permitted bytes, and the permitted reads, are used up.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -56,7 +56,8 @@ impl Pace {
     }
 
     /// Sets the rate; `None` applies only the user's limit. The unused part of earlier permissions is rescaled. The
-    /// first rate after none also counts reads in flight, because a saturated device would otherwise stay saturated.
+    /// first rate after an unlimited phase also counts reads in flight, because a saturated device would otherwise stay
+    /// saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -98,7 +99,7 @@ impl Pace {
         true
     }
 
-    /// Time at which the read may start. Unused past time is lost.
+    /// Time at which the read may start. Time that passed without reads is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = lock(&self.turns);
         let rate = turns.rate?;
@@ -204,7 +205,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Minimum share of the device for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// Minimum share of reads in `balance`: a cold server's misses leave few to the restore.
+/// Minimum share of the device's reads for the restore, in `balance`: a cold server's misses leave few to the restore.
 const LEFT_READS_MIN: f64 = 0.1;
 
 /// If others use more than this share of the device's reads, they wait regardless of the restore's rate.
@@ -242,8 +243,8 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// If reads have more bytes than this, the restore's bytes are used up before its reads. `all` includes the others'
-    /// rate.
+    /// Read size above which the restore uses up its bytes per second before its reads per second. `all` includes the
+    /// others' rate.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
@@ -263,7 +264,6 @@ impl Others {
     }
 }
 
-/// `all` without `others`, at least the share `least`.
 fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
@@ -329,7 +329,7 @@ impl Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// Estimate for all users: each server read has `MISS_BYTES`.
+    /// Estimated reads of all users: each server read counts as `MISS_BYTES` bytes.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }

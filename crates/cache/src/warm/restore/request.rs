@@ -31,7 +31,7 @@ pub struct RestoreOptions {
     /// Bytes per second from the device.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
-    /// Whether to evict pages that are in shared_buffers afterwards.
+    /// Whether to evict from the page cache, afterwards, the pages that are also in shared_buffers.
     pub no_double: bool,
     pub is_dry_run: bool,
     /// Whether the snapshot is of this cluster, so that its paths are valid.
@@ -88,8 +88,8 @@ impl Request {
         })
     }
 
-    /// A catalog without buffers counts as unused. If buffers are unknown, so do catalogs of template databases.
-    /// Hundreds of small, unused files would cost reads that users wait for.
+    /// A catalog without buffers counts as unused. If buffers are unknown, catalogs of template databases count as
+    /// unused too. Hundreds of small, unused files would cost reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
         let is_used = match self.map.buffers {
             TierState::Measured => !fork.all_buffers().is_empty(),

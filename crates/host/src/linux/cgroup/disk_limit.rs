@@ -30,7 +30,7 @@ pub struct DiskLimit {
     /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// For the memory limit, if `own` cannot have it (version 1).
+    /// Cgroup with the memory limit, if `own` cannot have it (version 1).
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
@@ -63,8 +63,8 @@ impl DiskLimit {
     }
 
     /// Limits I/O and memory, including page cache, of processes that join. `is_own`: no other process uses the
-    /// devices, so version 1 limits whole devices, including write-back. Version 2 charges write-back to the writer's
-    /// cgroup.
+    /// devices, so cgroup version 1 limits whole devices, including write-back. Version 2 charges write-back to the
+    /// writer's cgroup.
     ///
     /// # Errors
     /// If the kernel applied another limit.

@@ -22,11 +22,11 @@ const PREFIX: &str = "pgthaw-";
 /// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Processes may fork while they are moved, or end slowly.
+/// Removal is retried: processes may fork while they are moved, or end slowly.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Dropping it moves its processes back. Creating one removes those that killed pgthaw processes left.
+/// Dropping it moves its processes back. Creating one removes cgroups that killed pgthaw processes left.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
@@ -43,8 +43,8 @@ impl OwnCgroup {
         OwnCgroup::create_in(hierarchy, &root, root.clone())
     }
 
-    /// Creates a cgroup near that of `pid`. In version 1 it is below that cgroup, which thus still counts its memory.
-    /// In version 2 it is a sibling, as a cgroup with processes delegates no controller.
+    /// Creates a cgroup near that of `pid`. In version 1 it is a child, so the parent still counts its memory. In
+    /// version 2 it is a sibling, because a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
@@ -152,8 +152,8 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 enables a controller only below cgroups that have it enabled. It stays enabled: other programs may rely on
-/// it.
+/// In version 2, a controller can be enabled only below cgroups that enable it. It stays enabled: other programs may
+/// rely on it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -268,11 +268,12 @@ const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// CPU weight of the cgroup. Version 1: as one process outside of it. Version 2: a fifth of the server's (100).
+/// CPU weight of the cgroup. Version 1: that of one process outside the cgroup. Version 2: a fifth of the server's
+/// (100).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until dropped. Never limits memory: that of backends cannot be reclaimed. If
+/// Limits some of a server's processes until dropped. Never limits memory: memory of backends cannot be reclaimed. If
 /// pgthaw were killed, the limit would stay, and the kernel would kill the server.
 #[derive(Debug)]
 pub struct Isolation {
@@ -332,7 +333,7 @@ impl Isolation {
         self.groups().for_each(|group| group.leave(pid));
     }
 
-    /// Reclaims page cache beyond `most`, if possible. It grows again, so call this repeatedly.
+    /// Reclaims page cache beyond `most`, if possible. The cache grows again, so call this repeatedly.
     pub fn bound_cache(&self, most: Bytes) -> Result<(), Error> {
         let excess = self.read_cached()?.0.saturating_sub(most.0);
         if !self.can_reclaim || excess == 0 {
@@ -365,7 +366,7 @@ impl Isolation {
         self.io.files.read_usage(device)
     }
 
-    /// Reads by processes outside of this cgroup, in the server's own.
+    /// Reads by processes in the server's own cgroup, outside of this one.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

@@ -58,7 +58,7 @@ pub enum Making {
 pub struct FileSystemAsked {
     #[serde(flatten)]
     pub making: Making,
-    /// As in `mount -o`; empty with own commands.
+    /// Mount options, as in `mount -o`; empty with a study's own commands.
     pub options: Vec<String>,
     /// Scheduler of the loop device; `None` is the kernel's choice.
     pub scheduler: Option<String>,
@@ -156,7 +156,7 @@ impl Names {
 
 // ---- facts ----
 
-/// Options that the kernel does not list although in effect, unless their opposite is listed.
+/// Options that are in effect if the kernel lists neither them nor their opposite.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 const ALIASES: [(&str, &str); 6] = [

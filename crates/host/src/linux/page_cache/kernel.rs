@@ -33,7 +33,7 @@ const FRAME: u64 = (1 << 55) - 1;
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Frames per read of /proc/kpageflags, and unneeded frames within it.
+/// Maximum frames per read of /proc/kpageflags, and maximum gap between needed frames within a read.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
@@ -41,8 +41,8 @@ const FRAME_GAP_MAX: u64 = 16;
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// Pages are faulted by writing a byte of each here. If the mapped file was truncated, that fails; a read would
-    /// kill this process.
+    /// Pages are faulted by writing one byte of each to this file. If the mapped file was truncated, the write fails; a
+    /// read would kill this process.
     sink: File,
 }
 
@@ -55,8 +55,8 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Visits maximal runs of equal activity in order. All of `range` must be cached. Pages without visible state count
-    /// as idle.
+    /// Visits maximal runs of pages with equal activity, in order. All of `range` must be cached. Pages without visible
+    /// state count as idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
@@ -198,7 +198,6 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // mincore(2) writes one byte for each of the kernel's pages.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of

@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move recently used pages to its active list now, by failing to drop a dirty page. Otherwise it
-/// moves them in batches per processor (`mm/swap.c`).
+/// Makes the kernel move recently used pages to its active list now, by trying to drop a dirty page, which fails.
+/// Otherwise it moves them in batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;

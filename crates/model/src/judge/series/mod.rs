@@ -48,9 +48,9 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Whether the user's own script ran: the scale then says nothing about pages.
+    /// Whether the user's own script ran, whose pages the scale does not determine.
     pub is_own_script: bool,
-    /// Whether something else read the data: the closed form then does not apply.
+    /// Whether something besides the workload read the data: the closed form then does not apply.
     pub has_warmer: bool,
     /// Whether `pgbench --rate` limited throughput.
     pub is_rate_limited: bool,
@@ -79,7 +79,7 @@ impl Facts {
 
 impl Series {
     /// # Errors
-    /// If the series is too short or served nothing.
+    /// If the series is too short or has no transactions.
     pub fn check(self) -> Result<Series, Error> {
         if self.transactions() <= 0.0 && self.intervals() > 0 {
             return Err(Error::NoTransactions);
@@ -115,7 +115,7 @@ impl Series {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
     }
 
-    /// Merges into at most `most` buckets; drops an incomplete last one.
+    /// Merges neighbouring buckets, to at most `most`; drops an incomplete last one.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
         Series {

@@ -30,7 +30,7 @@ pub struct Reader {
     open: Option<Sample>,
     origin: f64,
     last_time: f64,
-    /// Latest time of the previous logs; `None` in the first.
+    /// Latest time in the previous logs; `None` for the first log.
     covered: Option<f64>,
     /// Highest client number of a log, plus 1.
     clients: u32,
@@ -142,7 +142,7 @@ impl Reader {
                 tell_rate(served),
                 lag.unwrap_or_default()
             ));
-            // The server's capacity limited throughput, not the requested rate.
+            // The server's capacity, not the requested rate, limited throughput.
             facts.is_rate_limited = false;
         }
         collector.finish(facts, remarks).check_length()
@@ -201,7 +201,7 @@ impl Reader {
         let found = Beginning::of(first.iter().map(|one| (one.end, one.rate))).unwrap_or_default();
         let (mut origin, start, width) = match is_progress {
             true => (found.start_seconds, found.start_seconds, found.width_seconds),
-            // The times in a CSV file may start anywhere.
+            // The times in a CSV file may start at any value.
             false => {
                 let width = first[1].end - first[0].end;
                 (first[0].end - width, first[0].end - width, width)

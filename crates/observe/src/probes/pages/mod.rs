@@ -142,7 +142,6 @@ impl PageProbe {
         }
     }
 
-    /// Reserves bitmap words. `None` if too few are left.
     fn place(&mut self, file: &WatchedFile, with_all: bool) -> Option<(u64, u64)> {
         let words = words_of(file, with_all);
         let first = self.free_words.start;

@@ -37,7 +37,7 @@ INLINE u32 bucket_of(u64 ns)
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// Counts a length whose time is already in the total.
+// Counts a length that the total already includes.
 INLINE void count_length(struct statistic *one, u64 ns)
 {
     u32 bucket = bucket_of(ns);

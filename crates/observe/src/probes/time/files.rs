@@ -106,7 +106,7 @@ pub(super) const IO_EVENTS: u32 = 0x0a;
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 
 impl CallsBefore {
-    /// If the process is in a file call, notes the call, as begun at `now_ns`.
+    /// Notes the file call that the process is in, if any, as begun at `now_ns`.
     pub fn look(&mut self, pid: u32, start_ticks: u64, now_ns: u64) {
         let Some(seen) = read_file_call(pid) else { return };
         let Some(kind) = kind_of(seen.number) else { return };

@@ -25,8 +25,8 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
 
-/// Reading all slots is repeated if it was interrupted for longer, because later activity would be charged to the time
-/// before.
+/// Reading all slots is repeated after a longer interruption, because activity after it would be charged to the time
+/// before it.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
@@ -47,7 +47,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("time_fork", "sched_process_fork"),
 ];
 
-/// Programs that count writes. A module may be absent; other file systems have no write tracepoint.
+/// Programs that count writes. A file system's module may be absent; others have no write tracepoint.
 const WRITES: [(&str, &str); 4] = [
     ("time_ext4_write", "ext4_da_write_end"),
     ("time_ext4_write", "ext4_write_end"),

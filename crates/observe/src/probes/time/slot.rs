@@ -3,7 +3,7 @@
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
 
-/// Distinct waits of a process. Others share a further statistic.
+/// Maximum distinct waits of a process. Further waits share one statistic.
 const EVENTS: usize = 24;
 
 const HEAD: usize = 32;
@@ -35,7 +35,7 @@ pub(super) const STARTED: usize = 16;
 /// 0 while the process lives.
 pub(super) const ENDED: usize = 17;
 
-/// Instead of a wait event: it was unreadable, or no statistic was left.
+/// Values instead of a wait event: the event was unreadable, or no statistic was left.
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
 

@@ -35,7 +35,7 @@ INLINE void count_lost(u32 what)
 
 #include "files.h"
 
-// Distinct waits of a process. Others share one further statistic.
+// Maximum distinct waits of a process. Further waits share one statistic.
 #define EVENTS 24
 #define SLOTS 2048
 // The same in PostgreSQL 13 to 19.
@@ -45,7 +45,7 @@ INLINE void count_lost(u32 what)
 #define INTERRUPTIBLE 1
 // Instead of a wait event: memory was unreadable.
 #define UNKNOWN 0xffffffffu
-// Instead of a wait event: no place was left.
+// Instead of a wait event: no statistic was left.
 #define FURTHER 0xfffffffeu
 
 enum state { FREE, RUNNING, READY, WAITING };
@@ -282,7 +282,7 @@ INLINE void ask_ahead(struct slot *slot)
     HIDE(count);
 }
 
-// bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state
+// Arguments: bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state
 SEC("tp_btf/sched_switch")
 int time_switch(u64 *ctx)
 {
@@ -342,7 +342,7 @@ int time_switch(u64 *ctx)
     return 0;
 }
 
-// struct task_struct *p
+// Argument: struct task_struct *p
 SEC("tp_btf/sched_wakeup")
 int time_wakeup(u64 *ctx)
 {
@@ -359,7 +359,7 @@ int time_wakeup(u64 *ctx)
     return 0;
 }
 
-// struct task_struct *parent, struct task_struct *child
+// Arguments: struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_fork")
 int time_fork(u64 *ctx)
 {
@@ -393,7 +393,7 @@ int time_fork(u64 *ctx)
     return 0;
 }
 
-// struct task_struct *p
+// Argument: struct task_struct *p
 SEC("tp_btf/sched_process_exit")
 int time_exit(u64 *ctx)
 {
@@ -418,7 +418,7 @@ int time_exit(u64 *ctx)
     return 0;
 }
 
-// struct sock *sk, int ret, int flags
+// Arguments: struct sock *sk, int ret, int flags
 SEC("tp_btf/sock_recv_length")
 int time_receive(u64 *ctx)
 {
@@ -437,7 +437,7 @@ int time_receive(u64 *ctx)
     return 0;
 }
 
-// struct inode *inode, loff_t pos, unsigned int len, unsigned int copied
+// Arguments: struct inode *inode, loff_t pos, unsigned int len, unsigned int copied
 SEC("raw_tp/ext4")
 int time_ext4_write(u64 *ctx)
 {
@@ -446,7 +446,7 @@ int time_ext4_write(u64 *ctx)
     return 0;
 }
 
-// struct kiocb *iocb, struct iov_iter *iter
+// Arguments: struct kiocb *iocb, struct iov_iter *iter
 SEC("raw_tp/xfs")
 int time_xfs_write(u64 *ctx)
 {

@@ -8,9 +8,9 @@ type Write = fn(f64) -> String;
 #[derive(Clone, Copy)]
 enum Show {
     Median(Write),
-    /// The median; empty if no trial exceeds 0.
+    /// The median. Empty if the figure is 0 in all trials.
     Rare(Write),
-    /// Minimum and maximum. Empty for a single trial, or if none reached the event.
+    /// Minimum and maximum. Empty for a single trial, or if the event occurred in no trial.
     Ends(Write),
     /// Confidence interval of the median, such as `9800–10200`. Empty with too few trials.
     Interval(Write),

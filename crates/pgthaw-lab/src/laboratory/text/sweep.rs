@@ -293,14 +293,13 @@ fn render_label(label: &str) -> String {
     if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
 }
 
-/// Larger ratios than this are shown as `> 10 ×`.
+/// Larger ratios are shown as `> 10 ×`: they come from too few pairs to be meaningful.
 const TOLD_RATIO: f64 = 10.0;
 
-/// `± 3.1 %` for a ratio above 1 in either direction.
+/// Renders a ratio above 1, in either direction, as `± 3.1 %`.
 fn render_change(ratio: Option<f64>) -> String {
     let told = |ratio: f64| match ratio {
         ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
-        // A ratio this large comes from too few pairs to be meaningful.
         _ => "> 10 ×".to_owned(),
     };
     ratio.map(told).unwrap_or_default()

@@ -18,7 +18,7 @@ pub fn render_warm_legend(points: &[PointSummary]) -> String {
     format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
 }
 
-/// One row per warmer, one column per peer. Empty with fewer than three rounds.
+/// Ratios: a row per warmer, a column per divisor. Empty with fewer than three rounds.
 pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String> {
     let Some(fewest) = ratios.iter().map(|one| one.ratio).min_by_key(|ratio| ratio.pairs) else { return Vec::new() };
     if (fewest.pairs as usize) < MIN_PAIRS {
@@ -109,10 +109,9 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Suffix for trials whose steady level is lower than that of the study's other trials.
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// Verdicts by warmer in table order, with fits for `nothing`.
+/// Verdicts by warmer in table order; for `nothing`, also the model's fits.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =

@@ -1,2 +1,2 @@
--- The session's search_path, to verify the startup packet's value.
+-- The session's search_path: a pooler may ignore the startup packet's value.
 SELECT pg_catalog.current_setting('search_path')

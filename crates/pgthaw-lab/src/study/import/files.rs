@@ -410,7 +410,7 @@ pub struct Survey {
     pub skipped: u64,
     pub scripts: u32,
     clients: BTreeMap<u32, Numbers>,
-    /// First begin to last end, in microseconds since 1970.
+    /// Begin of the first transaction and end of the last, in microseconds since 1970.
     pub span_us: Option<(i64, i64)>,
     /// Largest step back between the timestamps of two lines, in microseconds.
     pub back_us: i64,
@@ -526,7 +526,7 @@ impl Survey {
         Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
-    /// Number of clients seen, and number implied by the highest client. Both are 0 for intervals.
+    /// Number of clients seen, and number implied by the highest client number. Both are 0 for intervals.
     pub fn clients(&self) -> (u32, u32) {
         (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
     }
@@ -547,8 +547,8 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by the clients' numbering, which has no gaps. Exceeds the number of lines if lines are
-    /// missing.
+    /// Number of transactions by the clients' sequence numbers, which have no gaps. Exceeds the number of lines if
+    /// lines are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)

@@ -160,7 +160,7 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// Uses the report, else the log, else the transactions per second.
+/// Uses the counts of the report, else of the log, else of the samples.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -244,7 +244,6 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     (rate > 0.0).then_some(due_per_second)
 }
 
-/// Rounds to two digits, like a requested rate.
 fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }

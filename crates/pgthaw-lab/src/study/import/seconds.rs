@@ -14,7 +14,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum seconds of a log, and more for each byte of its file: each second takes memory.
+/// A log may last this many seconds, and more per byte of its file: each second takes memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -27,7 +27,7 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     pub latency: Option<LatencyHistogram>,
     pub scripts: Vec<ScriptLatency>,
-    /// Time from the first begin to the last end in the log.
+    /// Time from the first transaction's begin to the last one's end in the log.
     pub lasted_seconds: Option<f64>,
     /// Duration that the transaction counts cover, if the log lacks the end of the run.
     pub told_seconds: Option<f64>,
@@ -164,7 +164,7 @@ fn longest(paths: &[PathBuf]) -> i64 {
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// Figures of one second, from each interval in proportion to the overlap.
+/// Figures of one second, taken from each interval in proportion to their overlap.
 #[derive(Clone, Debug, Default)]
 struct Second {
     transactions: u64,
@@ -225,7 +225,7 @@ fn from_intervals(
     Ok(Measured { started_at: Timestamp::from_second(first).ok(), told_seconds, ..measured })
 }
 
-/// `asked` exceeds the samples if the log lacks its end.
+/// `asked` exceeds the number of samples if the log lacks the run's end.
 fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: i64) -> Measured {
     let lasted = samples.len() as i64;
     gaps.push((lasted, asked));

@@ -4,7 +4,7 @@ use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, Sw
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// A thread is near its limit from this share of its calibrated use, or of a core.
+/// A thread is near its limit from this share of its processor use in the calibration, or of a core.
 const NEAR: f64 = 0.9;
 
 /// Below this share of a core in pgbench's calibration, the server was probably the limit.
@@ -36,7 +36,7 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
         None => (point.jobs.min(point.clients), Vec::new()),
     };
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
-    // Under a rate, idle clients are normal unless transactions are late.
+    // With a rate, idle clients are normal unless transactions are late.
     let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
     let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
         .then(|| idle_backends(&trial.waits) / f64::from(point.clients));

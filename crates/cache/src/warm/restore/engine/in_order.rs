@@ -1,4 +1,5 @@
-//! Alone on the device, reads long stretches in order, for a third of the CPU time (docs/decisions/fill-engine.md).
+//! While nothing else uses the device, reads long stretches in order, which takes a third of the CPU time
+//! (docs/decisions/fill-engine.md).
 
 use std::sync::atomic::Ordering;
 
@@ -62,8 +63,7 @@ impl Work<'_> {
         if has_failed {
             self.in_order_fails.store(true, Ordering::Relaxed);
         }
-        // Skips blocks in flight: touching them makes the kernel read ahead past the end (PG_readahead in
-        // mm/readahead.c).
+        // Skips blocks in flight: touching them makes the kernel read ahead past the end (PG_readahead).
         if at == end {
             (at, _) = self.read_parts(&stretch, BlockRange::new(at, range.end), step, |part, missing| {
                 let mut fill = |run: BlockRange| self.fill(&*file, run, buffer);
@@ -93,7 +93,6 @@ impl Work<'_> {
     ) -> (u64, bool) {
         let mut at = parts.start;
         while at < parts.end && self.may_read_in_order() {
-            // Ends at a multiple of `step`, or at the end.
             let part = BlockRange::new(at, ((at / step + 1) * step).min(parts.end));
             let Ok(loaded) = read(part, self.missing_bytes(part, stretch)) else { return (at, true) };
             let done = stretch.read_of(part);
