@@ -155,7 +155,7 @@ fn connection_options_are_one_line_of_a_help_and_all_of_their_own() {
 
 // ---- docs/options ----
 
-const WRITTEN: &str = "<!-- Written by PGTHAW_WRITE_DOCS=1 cargo nextest run help::the_reference -->\n\n";
+const WRITTEN: &str = "<!-- Written by help::the_reference -->\n\n";
 
 #[test]
 fn the_reference_has_every_option() {
@@ -189,7 +189,8 @@ fn reference() -> BTreeMap<String, String> {
             if !path.contains(' ') {
                 rows += &format!("- [{name}]({name}.md): {}\n", one.get_about().unwrap());
             }
-            *pages.entry(format!("{name}.md")).or_insert(WRITTEN.to_owned()) += &section(path, one);
+            let page = pages.entry(format!("{name}.md")).or_insert(WRITTEN.to_owned());
+            *page += &section(path, one).lines().map(|line| shorten(line, page)).collect::<String>();
         });
     }
     let common = OutputArguments::augment_args(Command::new(""));
@@ -200,6 +201,14 @@ fn reference() -> BTreeMap<String, String> {
     );
     pages.insert("README.md".into(), index);
     pages.into_iter().map(|(name, page)| (name, format!("{}\n", page.trim_end()))).collect()
+}
+
+/// An option that the page has described needs no second description.
+fn shorten(line: &str, page: &str) -> String {
+    match line.split_once("`: ") {
+        Some((option, _)) if page.contains(&format!("{line}\n")) => format!("{option}`: As above\n"),
+        _ => format!("{line}\n"),
+    }
 }
 
 fn section(path: &str, command: &mut Command) -> String {

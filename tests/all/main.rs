@@ -15,6 +15,7 @@ mod bounds;
 mod choice;
 mod command_line;
 mod consistency;
+mod containers;
 mod culprits;
 mod edited_documents;
 mod encodings;

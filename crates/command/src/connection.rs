@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 
 use postgres::{
-    Address, ConnectOptions, Error, Parameters, Server, SystemUser, grant, hide_password, parse_connection_string,
-    psql_as, quote_argument,
+    Address, ConnectOptions, DataDirectory, Error, Parameters, Server, SystemUser, grant, hide_password,
+    parse_connection_string, psql_as, quote_argument,
 };
 use terminal::PastedCommands;
 
@@ -62,6 +62,17 @@ pub struct ConnectionArguments {
     #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR", hide_short_help = true)]
     pub data_dir: Option<PathBuf>,
 
+    /// Server in this container (needs root)
+    ///
+    /// Name or identifier of the container, or the number of a process in it. pgthaw asks docker, podman or crictl, else searches the
+    /// cgroups. Connects through the server's socket in the container unless -h or -p is given.
+    #[arg(long, value_name = "CONTAINER", conflicts_with = "data_dir", hide_short_help = true)]
+    pub container: Option<String>,
+
+    /// Data directory of `container`, once found.
+    #[arg(skip)]
+    pub found: Arc<OnceLock<DataDirectory>>,
+
     /// The password that the user entered. pgthaw prompts once in a run.
     #[arg(skip)]
     pub asked: Arc<OnceLock<String>>,
@@ -112,7 +123,27 @@ impl ConnectionArguments {
     }
 
     pub fn names_cluster(&self) -> bool {
-        self.names_server() || self.data_dir.is_some()
+        self.names_server() || self.names_directory()
+    }
+
+    pub fn names_directory(&self) -> bool {
+        self.data_dir.is_some() || self.container.is_some()
+    }
+
+    /// Data directory that `--data-dir` or `--container` names.
+    pub fn open_directory(&self) -> Result<Option<DataDirectory>, Error> {
+        let Some(container) = &self.container else {
+            return self
+                .data_dir
+                .as_deref()
+                .map(DataDirectory::open)
+                .transpose()
+                .map(|found| found.map(DataDirectory::as_seen_by_its_server));
+        };
+        if self.found.get().is_none() {
+            let _ = self.found.set(DataDirectory::of_container(container)?);
+        }
+        Ok(self.found.get().cloned())
     }
 
     pub fn says_anything(&self) -> bool {
@@ -222,7 +253,7 @@ impl ConnectionArguments {
 
     /// The server of `--data-dir` may listen at another address than PG* variables say.
     fn told_address(&self, address: Address) -> Address {
-        if self.data_dir.is_some() && !self.names_server() {
+        if self.names_directory() && !self.names_server() {
             return Address { user: address.user, ..Address::default() };
         }
         address
@@ -232,6 +263,7 @@ impl ConnectionArguments {
         let render = |option: &str, value: &str| format!(" {option} {}", quote_argument(value));
         let directory =
             self.data_dir.as_ref().map(|path| render("-D", &path.display().to_string())).unwrap_or_default();
+        let container = self.container.as_ref().map(|name| render("--container", name)).unwrap_or_default();
         let system_user = self.system_user.as_ref().map(|user| render("--as", user)).unwrap_or_default();
         let databases: String = match self.connection_string() {
             // The connection string overrides host, port and role, and may contain more.
@@ -243,8 +275,11 @@ impl ConnectionArguments {
         let typed = typed_words();
         PastedCommands {
             // Another OS user can only connect as itself.
-            options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
-            options: format!("{address}{directory}{system_user}{databases}"),
+            options_without_user: format!(
+                "{}{directory}{container}{databases}",
+                Address { user: None, ..address.clone() }
+            ),
+            options: format!("{address}{directory}{container}{system_user}{databases}"),
             writing_psql: psql.clone(),
             psql,
             typed: render_typed(&typed),

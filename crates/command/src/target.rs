@@ -1,7 +1,6 @@
 //! Resolves the options to a server, a data directory or both, and their databases.
 
 use std::io;
-use std::path::Path;
 
 use clap::Args;
 
@@ -19,9 +18,9 @@ use terminal::printable;
 impl Target {
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
         let scope = Scope(arguments.databases()?);
-        Ok(match &arguments.data_dir {
-            Some(path) if arguments.names_server() => open_both(arguments, path, scope).await?,
-            Some(path) => open_directory(arguments, path, scope).await?,
+        Ok(match arguments.open_directory()? {
+            Some(directory) if arguments.names_server() => open_both(arguments, directory, scope).await?,
+            Some(directory) => open_directory(arguments, directory, scope).await?,
             None => open_server(arguments, scope).await?,
         })
     }
@@ -29,22 +28,24 @@ impl Target {
 
 /// Connects to the named server; with `--data-dir` alone, to the server that runs in that directory.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
-    let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
-        return arguments.connect(|options| options).await;
-    };
-    let directory = DataDirectory::open(path)?;
-    match directory.read_postmaster() {
-        Some(postmaster) => arguments.connect(|options| options_for(&postmaster, options)).await,
-        None => Err(not_running(&directory)),
+    match arguments.open_directory()?.filter(|_| !arguments.names_server()) {
+        None => arguments.connect(|options| options).await,
+        Some(directory) => connect_to_server_of(&directory, arguments).await,
     }
 }
 
-fn not_running(directory: &DataDirectory) -> Error {
-    let path = directory.path.clone();
-    match directory.find_postmaster_pid() {
-        Some(pid) => Error::InContainer { path, pid },
-        None => Error::NotRunning { path },
+async fn connect_to_server_of(directory: &DataDirectory, arguments: &ConnectionArguments) -> Result<Server, Error> {
+    let path = || directory.path.clone();
+    let found = directory.find_postmaster().ok_or_else(|| Error::NotRunning { path: path() })?;
+    let (pid, is_here) = (found.pid, found.is_here);
+    let postmaster =
+        found.reachable().ok_or_else(|| Error::InContainer { path: path(), pid, action: "open its socket" })?;
+    let mut server = arguments.connect(|options| options_for(&postmaster, options)).await?;
+    server.require_cluster_of(directory)?;
+    if !is_here {
+        server.facts.postmaster_pid = Some(pid);
     }
+    Ok(server)
 }
 
 /// System identifier, if known without connecting.
@@ -54,8 +55,8 @@ pub fn find_cluster(arguments: &ConnectionArguments) -> Option<u64> {
 
 /// Data directory, if known without connecting.
 pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
-    match &arguments.data_dir {
-        Some(path) => DataDirectory::open(path).map(Some),
+    match arguments.open_directory()? {
+        Some(directory) => Ok(Some(directory)),
         None => {
             let socket = arguments.connect_options()?.socket_file();
             Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
@@ -209,8 +210,7 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
 
 // ---- directory ----
 
-async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
-    let directory = DataDirectory::open(path)?;
+async fn open_both(arguments: &ConnectionArguments, directory: DataDirectory, scope: Scope) -> Result<Target, Error> {
     let server = arguments.connect(|options| options).await?;
     server.require_cluster_of(&directory)?;
     let remarks = server.version_remark().into_iter().chain(different_place_remark(&directory, &server)).collect();
@@ -218,18 +218,20 @@ async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -
     Ok(Target { server, data_directory, scope, remarks, ..Target::default() })
 }
 
-async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
-    let directory = DataDirectory::open(path)?;
-    let Some(postmaster) = directory.read_postmaster() else {
-        let remark = format!("{}; pgthaw reads only its files", not_running(&directory));
-        return Ok(Target { data_directory: Some(directory), scope, remarks: vec![remark], ..Target::default() });
-    };
-    let (server, server_refusal, remark) = match arguments.connect(|options| options_for(&postmaster, options)).await {
+async fn open_directory(
+    arguments: &ConnectionArguments,
+    directory: DataDirectory,
+    scope: Scope,
+) -> Result<Target, Error> {
+    let (server, server_refusal, remark) = match connect_to_server_of(&directory, arguments).await {
         Ok(server) => {
-            server.require_cluster_of(&directory)?;
             let remark = server.version_remark();
             (Some(server), None, remark)
         }
+        Err(error @ (Error::NotRunning { .. } | Error::InContainer { .. })) => {
+            (None, None, Some(format!("{error}; pgthaw reads only its files")))
+        }
+        Err(error @ Error::OtherCluster { .. }) => return Err(error),
         // Only the server knows the databases' names.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
@@ -298,17 +300,19 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
         return Err((SkipReason::NoPrivilege, why));
     };
     let shown = path.display();
-    let (reason, why) = match DataDirectory::open(path) {
+    let (reason, why) = match server.open_directory(path) {
         Ok(directory) if server.facts.postmaster_pid.is_some() => return Ok(directory),
         Ok(_) => (
             SkipReason::NoDataDirectory,
             format!(
-                "{shown} exists on this host, but the server does not run here (if it is the server's directory, such as a container's, give it with --data-dir)"
+                "{shown} exists on this host, but no server process uses it here (if the server runs in a container, run pgthaw as root; if this is its directory, give it with --data-dir)"
             ),
         ),
         Err(Error::DataDirectory { .. }) => (
             SkipReason::NoDataDirectory,
-            format!("the server's data directory {shown} is not on this host (run pgthaw on the server's host)"),
+            format!(
+                "no server process on this host has the data directory {shown} (run pgthaw on the server's host; for a container there, as root)"
+            ),
         ),
         Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => (
             SkipReason::NoPermission,
@@ -418,6 +422,7 @@ mod directory_tests {
             socket_directory: Some("/run/x".into()),
             listen_address: Some("10.0.0.1".into()),
             started_at: None,
+            is_here: true,
         };
         let options = options_for(&postmaster);
         assert_eq!((options.host.as_deref(), options.port), (Some("/run/x"), Some(5433)));

@@ -88,12 +88,13 @@ impl StallFinder {
         };
         if goes_on {
             low.end = place + 1;
-            if low.rates.len() > self.longest(&low) {
-                self.remember(&low.rates)
-            } else {
-                self.low = Some(low)
+            if low.rates.len() <= self.longest(&low) {
+                self.low = Some(low);
+                return None;
             }
-            return None;
+            let stop = self.stop_before_level(&low);
+            self.remember(&low.rates[stop.as_ref().map_or(0, |stop| stop.steps.end - low.begin)..]);
+            return stop;
         }
         if place + 1 - low.end <= better_seconds * self.steps_of_second {
             self.low = Some(low);
@@ -110,10 +111,23 @@ impl StallFinder {
     }
 
     pub fn finish(self) -> Option<StallSpan> {
-        let open = self.open()?;
+        let low = self.low.as_ref()?;
+        let stop = || self.stop_before_level(low);
+        let Some(open) = self.judge(low) else { return stop() };
         let level = open.usual - open.missing / open.steps.len() as f64;
         let is_short = open.steps.len() <= SURROUNDINGS_SECONDS_MIN * self.steps_of_second;
-        (is_short || level < HARDLY_ANY * open.usual).then_some(open)
+        if is_short || level < HARDLY_ANY * open.usual { Some(open) } else { stop() }
+    }
+
+    /// The stop in a low span that then kept a low level. The level is new, but the stop was a stall.
+    fn stop_before_level(&self, low: &Low) -> Option<StallSpan> {
+        let is_stopped = |rate: &f64| *rate < HARDLY_ANY * low.usual;
+        let (begin, end) = (low.rates.iter().position(is_stopped)?, low.rates.iter().rposition(is_stopped)? + 1);
+        let rates = low.rates[begin..end].to_vec();
+        let stop = Low { begin: low.begin + begin, end: low.begin + end, rates, is_usual: true, ..*low };
+        // As if stops were usual: shorter ones do not count.
+        let found = self.judge(&stop).filter(|_| end < low.rates.len())?;
+        Some(StallSpan { is_usual: low.is_usual, ..found })
     }
 
     fn usual(&self) -> Option<f64> {
@@ -188,6 +202,20 @@ mod tests {
         assert!(spans(&[flat(1000.0, 40), flat(300.0, 40)].concat()).is_empty());
         assert!(spans(&[flat(1000.0, 40), flat(300.0, 10)].concat()).is_empty());
         assert_eq!(spans(&[flat(1000.0, 40), flat(0.0, 2)].concat()), [(40..42, 1000.0)]);
+    }
+
+    #[test]
+    fn a_stop_before_a_lower_level_is_a_stall() {
+        for seconds in [3, 10, 29, 60] {
+            let rates = [flat(1000.0, 40), flat(0.0, 5), flat(400.0, seconds)].concat();
+            assert_eq!(spans(&rates), [(40..45, 1000.0)], "{seconds}");
+        }
+        let falling = [flat(1000.0, 40), flat(400.0, 3), flat(0.0, 2), flat(400.0, 30)].concat();
+        assert_eq!(spans(&falling), [(43..45, 1000.0)]);
+        assert!(spans(&[flat(1000.0, 40), flat(0.0, 1), flat(400.0, 30)].concat()).is_empty());
+        let recovered =
+            [flat(1000.0, 40), flat(0.0, 5), flat(400.0, 40), flat(1000.0, 9), flat(0.0, 3), flat(900.0, 5)];
+        assert_eq!(spans(&recovered.concat()).len(), 2);
     }
 
     #[test]

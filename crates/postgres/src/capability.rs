@@ -39,7 +39,11 @@ pub struct Checked {
 }
 
 /// Checks the data directory `named` (default: the server's) and the extensions in `databases` (default: all).
-pub async fn check_server(connection: &Result<Server>, databases: &[String], named: Option<&Path>) -> Checked {
+pub async fn check_server(
+    connection: &Result<Server>,
+    databases: &[String],
+    named: Option<Result<DataDirectory>>,
+) -> Checked {
     let server = connection.as_ref().ok();
     let answer = match connection {
         Ok(server) => Capability::yes(SERVER, "server", describe_server(server)),
@@ -114,9 +118,9 @@ fn check_io(facts: &ServerFacts) -> Found {
     Ok(format!("the server reads through the page cache{method}"))
 }
 
-fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
-    let path = named.or_else(|| server?.facts.data_directory.as_deref());
-    let Some(path) = path else {
+fn find_data_directory(server: Option<&Server>, named: Option<Result<DataDirectory>>) -> Result<DataDirectory, Lack> {
+    let of_server = || server.and_then(|server| Some(server.open_directory(server.facts.data_directory.as_deref()?)));
+    let Some(opened) = named.or_else(of_server) else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
             // No GRANT helps: a role that sees the path still cannot read the files.
             (_, Some(owner)) => Lack::new(
@@ -130,9 +134,14 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
             (None, None) => Lack::new("no server answered, no directory given", "`pgthaw doctor --data-dir DIRECTORY`"),
         });
     };
-    open_own(server, path).map_err(|error| {
+    let own = opened.and_then(|directory| {
+        server.map_or(Ok(()), |server| server.require_cluster_of(&directory))?;
+        Ok(directory)
+    });
+    own.map_err(|error| {
+        let owner = if let Error::File { path, .. } = &error { owner_of_closed(path) } else { None };
         let lack = Lack::from(error);
-        Lack { remedy: owner_of_closed(path).map(run_as).or(lack.remedy), ..lack }
+        Lack { remedy: owner.map(run_as).or(lack.remedy), ..lack }
     })
 }
 
@@ -145,12 +154,6 @@ fn run_as(uid: u32) -> String {
     // sudo accepts a uid if the user has no name.
     let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
     format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
-}
-
-fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory> {
-    let directory = DataDirectory::open(path)?;
-    server.map_or(Ok(()), |server| server.require_cluster_of(&directory))?;
-    Ok(directory)
 }
 
 fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> String {

@@ -1,16 +1,17 @@
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
-use host::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
+use host::files::{Directory, Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
 use host::units::Fork;
 use jiff::Timestamp;
 use procfs::Current as _;
 use procfs::process::{Process, all_processes};
 
+use super::container::open_socket_directory;
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
 /// Possible symbolic links: tablespaces and a relocated WAL.
@@ -30,12 +31,34 @@ pub struct DataDirectory {
     /// The server runs as this user.
     pub owner_uid: u32,
     pub files: Arc<Tree>,
+    /// Pid of the postmaster that was last found in a container; 0 if none.
+    pub last_found: Arc<AtomicU32>,
 }
 
 impl DataDirectory {
     pub fn open(path: &Path) -> Result<DataDirectory> {
         let path = path.canonicalize().map_err(|source| unusable(path, source))?;
         let files = DataDirectory::open_files(&path)?;
+        DataDirectory::of(path, files)
+    }
+
+    /// Opens the directory of a running server, also in a container. `path` is the server's name for it.
+    pub fn of_server(postmaster: u32, path: &Path) -> Result<DataDirectory> {
+        let here = DataDirectory::open(path);
+        let Ok(used) = Directory::open(format!("/proc/{postmaster}/cwd").as_ref()) else { return here };
+        let is_used = |directory: &DataDirectory| is_same(directory.files.root(), &used);
+        if here.as_ref().is_ok_and(is_used) {
+            return here;
+        }
+        let root = PathBuf::from(format!("/proc/{postmaster}/root"));
+        let shown = root.join(path.strip_prefix("/").unwrap_or(path));
+        let files = Directory::open(&root).and_then(|root| Tree::open_within(root, path, DOORS));
+        let files = files.map_err(|source| unusable(&shown, source))?;
+        let there = DataDirectory::of(shown, Arc::new(files))?;
+        if is_used(&there) { Ok(there) } else { Err(not_a_data_directory(&there.path, "its server uses another one")) }
+    }
+
+    fn of(path: PathBuf, files: Arc<Tree>) -> Result<DataDirectory> {
         let version = read_required(&files, "PG_VERSION")?;
         let version = String::from_utf8_lossy(&version);
         let version_major: u32 = version
@@ -54,6 +77,7 @@ impl DataDirectory {
             segment_blocks: control.segment_blocks,
             owner_uid: files.owner(),
             files,
+            last_found: Arc::default(),
             path,
         })
     }
@@ -80,13 +104,27 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// Also finds a server in a container. The pid is valid on this host; the addresses are not. Requires the server's
-    /// user or root.
+    /// Also finds a server in a container. The pid is valid on this host; addresses are those of the container. Requires
+    /// the server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
-        let path = self.files.path();
-        let pid = if is_server_of(server.pid, path) { server.pid } else { find_in_namespaces(server.pid, path)? };
-        Some(Postmaster { pid, ..server })
+        let is_here = is_server_of(server.pid, self.files.path());
+        let pid = if is_here { server.pid } else { self.find_in_namespaces(server.pid)? };
+        Some(Postmaster { pid, is_here, ..server })
+    }
+
+    /// `number` is the server's pid in its container's pid namespace.
+    fn find_in_namespaces(&self, number: u32) -> Option<u32> {
+        let is_it = |process: &Process| {
+            number_of(process).is_some_and(|called| u32::try_from(called) == Ok(number))
+                && Directory::open(format!("/proc/{}/cwd", process.pid()).as_ref())
+                    .is_ok_and(|used| is_same(self.files.root(), &used))
+        };
+        let known = Process::new(self.last_found.load(Ordering::Relaxed).cast_signed()).ok();
+        let process = known.filter(is_it).or_else(|| all_processes().ok()?.flatten().find(is_it))?;
+        let pid = pid_of(&process)?;
+        self.last_found.store(pid, Ordering::Relaxed);
+        Some(pid)
     }
 
     pub fn find_postmaster_pid(&self) -> Option<u32> {
@@ -289,6 +327,8 @@ fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], Str
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
     pub pid: u32,
+    /// False in a container: the addresses are valid in it only.
+    pub is_here: bool,
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
     pub listen_address: Option<String>,
@@ -300,6 +340,14 @@ impl Postmaster {
     /// Start time by the process's age, which clock changes do not affect; else from the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
+    }
+
+    /// With an address that is valid here; `None` if it has no socket in its container.
+    pub fn reachable(self) -> Option<Postmaster> {
+        let inside = self.socket_directory.as_deref().filter(|_| !self.is_here);
+        let seen = inside.and_then(|path| open_socket_directory(self.pid, path));
+        (self.is_here || seen.is_some())
+            .then(|| Postmaster { socket_directory: seen.or(self.socket_directory.clone()), ..self })
     }
 }
 
@@ -324,22 +372,18 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
+pub(super) fn is_same(one: &Directory, other: &Directory) -> bool {
+    let place = |directory: &Directory| directory.facts().map(|facts| (facts.st_dev, facts.st_ino)).ok();
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// Pid in the process's own namespace (`NSpid` of proc(5)).
-fn number_of(process: &Process) -> Option<i32> {
+pub(super) fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// `number` is the server's pid in its container's pid namespace.
-fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
-    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    let wanted = place(directory)?;
-    let is_it = |process: &Process| {
-        let called = number_of(process).filter(|called| *called != process.pid());
-        called.is_some_and(|called| u32::try_from(called) == Ok(number))
-            && place(&PathBuf::from(format!("/proc/{}/cwd", process.pid()))) == Some(wanted)
-    };
-    let found = all_processes().ok()?.flatten().find(is_it)?;
-    u32::try_from(found.pid()).ok()
+pub(super) fn pid_of(process: &Process) -> Option<u32> {
+    u32::try_from(process.pid()).ok()
 }
 
 pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
@@ -350,6 +394,7 @@ pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
         std::array::from_fn(|_| lines.next().filter(|line| !line.is_empty()));
     Some(Postmaster {
         pid,
+        is_here: true,
         port: port.and_then(|port| port.parse().ok()),
         socket_directory: socket.map(PathBuf::from),
         listen_address: address.filter(|address| *address != "*").map(str::to_owned),
@@ -358,10 +403,13 @@ pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
 }
 
 fn read_start(pid: u32) -> Option<Timestamp> {
+    Timestamp::now().checked_sub(read_age(pid)?).ok()
+}
+
+pub(super) fn read_age(pid: u32) -> Option<Duration> {
     let process = Process::new(i32::try_from(pid).ok()?).ok()?;
     let since_boot = process.stat().ok()?.starttime as f64 / procfs::ticks_per_second() as f64;
-    let age = procfs::Uptime::current().ok()?.uptime - since_boot;
-    Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
+    Duration::try_from_secs_f64(procfs::Uptime::current().ok()?.uptime - since_boot).ok()
 }
 
 /// A server's working directory is its data directory, visible to its user and root. For other users, compares the

@@ -18,10 +18,14 @@ pub enum Error {
     #[error("no server runs in {}", path.display())]
     NotRunning { path: PathBuf },
     #[error(
-        "the server of {} runs in a container (process {pid} of this host): give an address that leads to it with -h or -p",
+        "the server of {} runs in a container (process {pid} of this host), where pgthaw cannot {action}",
         path.display()
     )]
-    InContainer { path: PathBuf, pid: u32 },
+    InContainer { path: PathBuf, pid: u32, action: &'static str },
+    #[error("found no container \"{container}\" on this host")]
+    ContainerMissing { container: String },
+    #[error("found no PostgreSQL server in the container \"{container}\" (process {pid} of this host)")]
+    NoServerInContainer { container: String, pid: u32 },
     #[error("cannot connect to any of {} servers: {}", failures.len(), name_some(failures))]
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
@@ -242,6 +246,8 @@ impl Explain for Error {
             | Error::ForeignPath { .. }
             | Error::OtherRole { .. }
             | Error::DataDirectory { .. }
+            | Error::ContainerMissing { .. }
+            | Error::NoServerInContainer { .. }
             | Error::DatabaseMissing { .. }
             | Error::DatabaseUnknown { .. }
             | Error::OtherCluster { .. }
@@ -264,6 +270,13 @@ impl Explain for Error {
             Error::ConnectTimeout { .. } => {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
+            Error::ContainerMissing { .. } => {
+                "`docker ps`, `podman ps` or `crictl ps` lists containers; the number of any process in it also works"
+            }
+            Error::NoServerInContainer { .. } => {
+                "start the server; only root and the server's user can look into the container"
+            }
+            Error::InContainer { .. } => "give an address that leads to the server with -h and -p",
             Error::NotRunning { .. } => "start the server, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {
                 "`pgthaw … -W` asks for it on a terminal; otherwise use PGPASSWORD or ~/.pgpass (mode 0600)"

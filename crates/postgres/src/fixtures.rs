@@ -19,6 +19,7 @@ impl DataDirectory {
             segment_blocks: 131_072,
             owner_uid: files.owner(),
             files: Arc::new(files),
+            last_found: Arc::default(),
             path,
         }
     }

@@ -36,7 +36,10 @@ impl Lender {
                 format!("postmaster.opts does not escape the quotes in {option}: start the server without this option");
             return Err(Error::Program { program: "pg_ctl".into(), output });
         }
-        let postmaster = data_directory.read_postmaster();
+        let postmaster = data_directory.find_postmaster();
+        if let Some(server) = postmaster.as_ref().filter(|server| !server.is_here) {
+            return Err(Error::InContainer { path: data_directory.path, pid: server.pid, action: "stop and start it" });
+        }
         let found = postmaster.as_ref().and_then(|server| find_log(server.pid, data_directory.owner_uid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();

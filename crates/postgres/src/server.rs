@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, columns};
+use super::container::find_postmaster_of;
 use super::data_directory::is_child;
 use super::remedy::psql_as;
 use super::{
@@ -105,6 +106,9 @@ impl Server {
 
     /// psql command as a superuser: the connected role, the server's local owner or postgres.
     pub fn psql(&self) -> String {
+        if let Some(inside) = self.facts.postmaster_pid.and_then(|pid| self.reached.psql_inside(pid)) {
+            return inside;
+        }
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
             return psql_as(user, &address);
@@ -182,6 +186,14 @@ impl Server {
         })
     }
 
+    /// Opens the server's data directory, also in a container on this host.
+    pub fn open_directory(&self, path: &Path) -> Result<DataDirectory> {
+        match self.facts.postmaster_pid {
+            Some(pid) => DataDirectory::of_server(pid, path),
+            None => DataDirectory::open(path),
+        }
+    }
+
     pub async fn is_there(&self) -> bool {
         self.connect_to(&self.database).await.is_ok()
     }
@@ -224,10 +236,11 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
 /// `None` unless the backend is a child of the directory's postmaster: another host's server may have the same
 /// directory and identifier.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
-    let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
-    let postmaster = directory.find_postmaster_pid()?;
-    let is_same = directory.system_identifier == facts.system_identifier && is_child(postmaster, backend_pid);
-    is_same.then_some(postmaster)
+    let path = facts.data_directory.as_deref()?;
+    let here = DataDirectory::open(path).ok().filter(|here| here.system_identifier == facts.system_identifier);
+    let postmaster = here.and_then(|directory| directory.find_postmaster_pid());
+    let postmaster = postmaster.filter(|postmaster| is_child(*postmaster, backend_pid));
+    postmaster.or_else(|| find_postmaster_of(backend_pid, path, facts.system_identifier))
 }
 
 fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {

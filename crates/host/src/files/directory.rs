@@ -63,6 +63,13 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
 
+    /// Opens `path` as a process with this root directory would: no link or `..` leads out of it, nor through /proc.
+    pub fn open_within(&self, path: &Path) -> io::Result<Directory> {
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = openat2(&self.descriptor, path, OPEN_DIRECTORY, Mode::empty(), resolve)?;
+        Directory::adopt(opened, &self.path.join(path.strip_prefix("/").unwrap_or(path)))
+    }
+
     fn adopt(descriptor: OwnedFd, path: &Path) -> io::Result<Directory> {
         Ok(Directory { descriptor, path: path.to_owned() })
     }

@@ -23,6 +23,8 @@ pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
+    /// Root directory of the container to which the tree belongs, and the tree's path below it.
+    container: Option<(Directory, PathBuf)>,
     /// Opened directories behind permitted links (`doors`), by path below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
@@ -36,7 +38,13 @@ impl Tree {
 
     pub fn of(root: Directory, doors: &'static [&'static str]) -> io::Result<Tree> {
         let owner = root.facts()?.st_uid;
-        Ok(Tree { root, owner, doors, open: Mutex::default() })
+        Ok(Tree { root, owner, doors, container: None, open: Mutex::default() })
+    }
+
+    /// Opens `path` and all doors below a container's root directory.
+    pub fn open_within(container: Directory, path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
+        let tree = Tree::of(container.open_within(path)?, doors)?;
+        Ok(Tree { container: Some((container, path.to_owned())), ..tree })
     }
 
     pub fn path(&self) -> &Path {
@@ -119,7 +127,10 @@ impl Tree {
         if let Some(directory) = open.get(door) {
             return Ok(Arc::clone(directory));
         }
-        let directory = self.root.subdirectory_behind_link(door)?;
+        let directory = match &self.container {
+            Some((container, path)) => container.open_within(&path.join(door))?,
+            None => self.root.subdirectory_behind_link(door)?,
+        };
         self.require_owner(directory.facts()?.st_uid)?;
         let directory = Arc::new(directory);
         open.insert(door.to_owned(), Arc::clone(&directory));
@@ -183,6 +194,34 @@ mod tests {
         let names = |below: &str| tree.directory(below).map(|found| found.entries().unwrap().len());
         assert_eq!((names("log").unwrap(), names("elsewhere").unwrap(), names("").unwrap()), (3, 2, 4));
         assert!(names("more").is_err());
+    }
+
+    #[test]
+    fn links_of_a_container_lead_to_its_own_files() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for (file, text) in [("data/base/1", "1"), ("etc/secret", "the container's"), ("space/1", "a space's")] {
+            fs::create_dir_all(path(file).parent().unwrap()).unwrap();
+            fs::write(path(file), text).unwrap();
+        }
+        fs::create_dir(path("data/elsewhere")).unwrap();
+        symlink("/data", path("pgdata")).unwrap();
+        symlink("/etc", path("data/log")).unwrap();
+        for (name, target) in
+            [("1", "/space"), ("2", "../../space"), ("3", "/proc/self/root/etc"), ("4", "/../../../../../../../etc")]
+        {
+            symlink(target, path("data/elsewhere").join(name)).unwrap();
+        }
+        let tree = Tree::open_within(Directory::open(place.path()).unwrap(), Path::new("/pgdata"), DOORS).unwrap();
+        let read = |below: &str| tree.read_at_most(below, 100).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!((read("base/1").unwrap(), read("elsewhere/1/1").unwrap()), ("1".into(), "a space's".into()));
+        assert_eq!(
+            (read("elsewhere/2/1").unwrap(), read("log/secret").unwrap()),
+            ("a space's".into(), "the container's".into())
+        );
+        assert_eq!(read("elsewhere/4/secret").unwrap(), "the container's");
+        assert!(read("elsewhere/3/passwd").is_err() && read("log/passwd").is_err());
+        assert_eq!(tree.path(), path("pgdata"));
     }
 
     #[test]

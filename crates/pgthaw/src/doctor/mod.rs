@@ -59,7 +59,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
         return run_probe(budget, &named, output).await;
     }
     let server = connect_to_meant(&named).await;
-    let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
+    let checked = check_server(&server, &named.databases()?, named.open_directory().transpose()).await;
     let capabilities = check_all(checked);
     let readiness = compute_readiness(&capabilities);
     let answer = [terminal::render_readiness_json(&readiness)].into_iter();
@@ -97,7 +97,7 @@ fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
     match name {
         _ if arguments.require.iter().any(|required| required == name) => true,
         "server" => named.says_anything(),
-        "data-dir" => named.data_dir.is_some(),
+        "data-dir" => named.names_directory(),
         _ => false,
     }
 }

@@ -4,8 +4,9 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
 use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
-use super::system_user::{ActingAs, SystemUser};
+use super::system_user::{ActingAs, DEFAULT_PORT, SystemUser};
 use crate::answer::{Columns as _, ask_one};
+use crate::container::uid_inside;
 use crate::{Address, Error, Result};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -63,6 +64,15 @@ impl Reached {
 
     pub fn socket_owner(&self) -> Option<SystemUser> {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
+    }
+
+    /// psql in the server's container, if the socket is there.
+    pub fn psql_inside(&self, postmaster: u32) -> Option<String> {
+        let directory = self.candidate.directory_in_container()?;
+        let uid = self.socket_owner().map_or(0, |owner| uid_inside(postmaster, owner.uid));
+        let port = (self.candidate.port != DEFAULT_PORT).then_some(self.candidate.port);
+        let (host, user) = (Some(directory.display().to_string()), Some(self.identity.role.clone()));
+        Some(format!("nsenter -t {postmaster} -a -S {uid} psql{}", Address { host, port, user }))
     }
 
     /// Omits the role if it is psql's default.

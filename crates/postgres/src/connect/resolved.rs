@@ -10,6 +10,7 @@ use tokio::net::UnixStream;
 
 use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
+use crate::container::OPEN_DIRECTORIES;
 use crate::{Address, Error, Result};
 
 /// Timeout per host.
@@ -230,7 +231,8 @@ impl ResolvedOptions {
 
     /// If the address is from a data directory, pgthaw sends the password only to a socket in a trusted place.
     pub fn withholds_password(&self, candidate: &Candidate) -> bool {
-        self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
+        let is_trusted = |socket: &Path| !candidate.is_in_container() && is_in_trusted_place(socket);
+        self.address_was_read && !candidate.socket_file().is_some_and(|socket| is_trusted(&socket))
     }
 
     pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>> {
@@ -251,7 +253,20 @@ impl ResolvedOptions {
 impl Candidate {
     /// Such as `/var/run/postgresql:5432`.
     pub fn address(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        match self.directory_in_container() {
+            Some(directory) => format!("{}:{} in its container", directory.display(), self.port),
+            None => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// Whether the host is a container's directory that pgthaw opened.
+    pub fn is_in_container(&self) -> bool {
+        self.host.starts_with(OPEN_DIRECTORIES)
+    }
+
+    /// The socket's directory, as the container names it.
+    pub fn directory_in_container(&self) -> Option<PathBuf> {
+        std::fs::read_link(&self.host).ok().filter(|_| self.is_in_container())
     }
 
     pub fn socket_file(&self) -> Option<PathBuf> {
@@ -260,10 +275,11 @@ impl Candidate {
     }
 
     pub fn describe(&self, user: Option<String>) -> Address {
-        let is_found = self.host == default_host(self.port);
+        // --container or --data-dir leads there.
+        let is_found = self.is_in_container() || self.host == default_host(self.port);
         Address {
             host: (!is_found).then(|| self.host.clone()),
-            port: (self.port != DEFAULT_PORT).then_some(self.port),
+            port: (self.port != DEFAULT_PORT && !self.is_in_container()).then_some(self.port),
             user,
         }
     }

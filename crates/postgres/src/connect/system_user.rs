@@ -9,6 +9,8 @@ use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
+use crate::container::OPEN_DIRECTORIES;
+
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system has no user {who}")]
 pub struct NoSuchUser {
@@ -34,10 +36,14 @@ impl SystemUser {
         found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
-    /// Never returns root, who cannot run PostgreSQL.
+    /// Never returns root, who cannot run PostgreSQL. The user in a container may have another name on this host, or none.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
         let uid = fs::symlink_metadata(file).ok()?.uid();
-        SystemUser::of_uid(uid).filter(|user| user.uid != 0)
+        let user = match file.starts_with(OPEN_DIRECTORIES) {
+            true => Some(SystemUser { uid, name: "postgres".into() }),
+            false => SystemUser::of_uid(uid),
+        };
+        user.filter(|user| user.uid != 0)
     }
 
     pub fn is_trusted_owner(file: &Path) -> bool {

@@ -1,0 +1,184 @@
+//! Servers in containers, seen from their host: namespaces and a root file system (overlayfs) made by hand, as a container runtime does,
+//! with the data directory on a volume.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use postgres::StopMode;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::map::{main_fork, relation};
+use crate::servers::{self, Output, TestServer, below, output_of, wait_until};
+
+/// Arguments: place, volume, user, server program, port.
+const START: &str = r#"
+set -e
+mount --make-rprivate /
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+cd "$1/root"
+mkdir -p pgdata space old run/contained
+chown "$3" space run/contained
+mount --bind "$2" pgdata
+pivot_root . old
+mount -t proc proc /proc
+mount -t devtmpfs dev /dev && mount -t tmpfs shm /dev/shm
+umount -l /old
+exec setpriv --reuid "$3" --clear-groups "$4" -D /pgdata -k /run/contained -p "$5" -c listen_addresses=127.0.0.1
+"#;
+
+const TABLES: &str = "
+    CREATE EXTENSION pg_buffercache;
+    CREATE EXTENSION pg_prewarm;
+    CREATE TABLESPACE space LOCATION '/space';
+    CREATE TABLE kept AS SELECT i AS id, repeat('x', 500) AS filler FROM generate_series(1, 21000) AS i;
+    CREATE TABLE elsewhere TABLESPACE space AS SELECT * FROM kept;
+    VACUUM kept, elsewhere;
+    CHECKPOINT;
+";
+
+/// Ends with its server.
+struct Contained {
+    server: TestServer,
+    runtime: Child,
+    _place: TempDir,
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        // A process that changes its user outlives its parent.
+        let first = Pid::from_raw(self.pid() as i32).filter(|pid| !pid.is_init());
+        let _ = first.map(|first| kill_process(first, Signal::KILL));
+        let _ = self.runtime.kill();
+        let _ = self.runtime.wait();
+    }
+}
+
+impl Contained {
+    /// With a network of its own or the host's.
+    fn start(network: &[&str]) -> Contained {
+        let mut server = servers::start_any(&[]);
+        server.cluster.stop(StopMode::Fast).unwrap();
+        let place = tempfile::Builder::new().prefix("pgthaw-test-").tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let owner = fs::metadata(server.data_directory()).unwrap().uid().to_string();
+        let port = server.cluster.connect_options("postgres").port.unwrap().to_string();
+        let mut runtime = Command::new("unshare");
+        runtime.args(["--mount", "--pid", "--ipc", "--fork", "--kill-child"]).args(network);
+        runtime.args(["sh", "-c", START, "sh"]).arg(place.path()).arg(server.data_directory());
+        runtime.arg(owner).arg(server.command_of("postgres").get_program()).arg(port);
+        let runtime = runtime.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let contained = Contained { server, runtime, _place: place };
+        wait_until("the server in the container", || {
+            contained.path("/run/contained").is_dir() && contained.psql("SELECT").status == 0
+        });
+        contained
+    }
+
+    fn pid(&self) -> u32 {
+        below(self.runtime.id()).first().copied().unwrap_or_default()
+    }
+
+    /// A path of the container on the host.
+    fn path(&self, inside: &str) -> PathBuf {
+        format!("/proc/{}/root{inside}", self.pid()).into()
+    }
+
+    fn psql(&self, sql: &str) -> Output {
+        let mut psql = self.server.command_of("psql");
+        psql.args(["-XAtq", "-d", "postgres"]).env("PGHOST", self.path("/run/contained"));
+        output_of(psql.args(sql.split_terminator(';').flat_map(|one| ["-c", one])))
+    }
+
+    /// The tables' files, as the host sees them.
+    fn files(&self) -> [PathBuf; 2] {
+        ["kept", "elsewhere"].map(|table| {
+            let path = self.psql(&format!("SELECT pg_relation_filepath('{table}')")).ok().stdout;
+            let path = format!("/pgdata/{}", path.trim());
+            let Some(below) = path.strip_prefix("/pgdata/pg_tblspc/") else { return self.path(&path) };
+            self.path(&format!("/space/{}", below.split_once('/').unwrap().1))
+        })
+    }
+
+    fn evict(&self) {
+        self.files().iter().for_each(|file| open(file).apply_evict().unwrap());
+    }
+
+    /// Without the variables that lead to the server.
+    fn pgthaw(&self, arguments: &[&str]) -> Output {
+        output_of(self.server.home.command(arguments).env("PGUSER", "postgres"))
+    }
+}
+
+fn open(file: &Path) -> Box<dyn host::linux::page_cache::CachedFile + '_> {
+    SystemPageCache::new().open(file).unwrap().unwrap()
+}
+
+/// Cached blocks of each table: by pgthaw's map, and by the kernel.
+#[track_caller]
+fn assert_cached(map: &Value, contained: &Contained, share: f64) {
+    for (name, file) in ["kept", "elsewhere"].into_iter().zip(contained.files()) {
+        let fork = main_fork(relation(map, name));
+        let (cached, all) = (fork["os_blocks"].as_u64().unwrap(), fork["blocks"].as_u64().unwrap());
+        let listed = output_of(Command::new("fincore").args(["-nbo", "RES"]).arg(&file)).ok().stdout;
+        // The kernel may evict a few pages in between.
+        let listed = listed.trim().parse::<u64>().unwrap() / 8192;
+        assert!(cached.abs_diff(listed) <= all / 50, "{name}: {cached} by pgthaw, {listed} by the kernel");
+        assert!((cached as f64 / all as f64 - share).abs() < 0.02, "{name}: {cached} of {all}");
+    }
+}
+
+#[test]
+fn a_server_with_a_network_of_its_own_is_found_by_any_process_and_restored() {
+    needs_root!();
+    let contained = Contained::start(&["--net"]);
+    contained.psql(TABLES).ok();
+    let (pid, backend) = (contained.pid().to_string(), below(contained.pid())[0].to_string());
+    let map = |of: &str| contained.pgthaw(&["map", "--json", "--container", of]).ok().json();
+    assert_cached(&map(&pid), &contained, 1.0);
+    contained.pgthaw(&["snapshot", "take", "--quiet", "--container", &backend]).ok();
+    contained.evict();
+    assert_cached(&map(&backend), &contained, 0.0);
+    let restored = contained.pgthaw(&["restore", "--tier", "os", "--container", &pid]).ok();
+    assert!(!restored.stderr.contains("another"), "{restored:?}");
+    assert_cached(&map(&pid), &contained, 1.0);
+    // Its directory leads to it, too.
+    let data = contained.server.data_directory();
+    let by_directory = contained.pgthaw(&["map", "--json", "-D", data.to_str().unwrap()]).ok();
+    assert_cached(&by_directory.json(), &contained, 1.0);
+    let checked = contained.pgthaw(&["doctor", "--container", &pid]);
+    assert!(checked.stdout.contains("/run/contained") && checked.stdout.contains("postmaster"), "{checked:?}");
+}
+
+#[test]
+fn a_server_at_the_hosts_address_is_looked_at_below_its_own_root() {
+    needs_root!();
+    let contained = Contained::start(&[]);
+    contained.psql(TABLES).ok();
+    let port = contained.server.cluster.connect_options("postgres").port.unwrap().to_string();
+    let by_address = contained.pgthaw(&["map", "--json", "-h", "127.0.0.1", "-p", &port]).ok();
+    assert_cached(&by_address.json(), &contained, 1.0);
+}
+
+#[test]
+fn who_is_not_there_is_named_and_commands_lead_into_the_container() {
+    needs_root!();
+    let contained = Contained::start(&["--net"]);
+    let missing = contained.pgthaw(&["map", "--container", "no-such-one"]).ends_with(2);
+    assert!(missing.stderr.contains("no container \"no-such-one\""), "{missing:?}");
+    let own = std::process::id().to_string();
+    let without = contained.pgthaw(&["map", "--container", &own]).ends_with(2);
+    assert!(without.stderr.contains("no PostgreSQL server in the container"), "{without:?}");
+    let pid = contained.pid().to_string();
+    let hint = contained.pgthaw(&["doctor", "--container", &pid]).stdout;
+    let command = hint.lines().find(|line| line.contains("CREATE EXTENSION pg_prewarm")).unwrap().trim().to_owned();
+    assert!(command.starts_with(&format!("nsenter -t {pid} -a -S ")), "{hint}");
+    output_of(Command::new("sh").args(["-c", &command])).ok();
+    let hint = contained.pgthaw(&["doctor", "--container", &pid]).stdout;
+    assert!(!hint.contains(&command), "{hint}");
+}
