@@ -115,7 +115,7 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// Finds the newest snapshot, preferably without a future timestamp, which would keep it the newest for long.
+/// Finds the newest snapshot whose timestamp is not in the future; if all are, the newest of them.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }

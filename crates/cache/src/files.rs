@@ -167,7 +167,6 @@ impl<'a> Files<'a> {
         BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
     }
 
-    /// Pages that lie completely within `range`.
     pub fn pages_within(&self, range: BlockRange) -> PageRange {
         let (block_size, page_bytes) = self.sizes();
         let (start, end) = ((range.start * block_size).div_ceil(page_bytes), range.end * block_size / page_bytes);

@@ -99,7 +99,7 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
 
 // ---- buffers ----
 
-/// Skips buffers of other databases and of relations that the catalogs did not list.
+/// Adds blocks in shared_buffers to `relations`. Skips buffers of relations that are not in this list.
 async fn read_buffers_tier(
     server: &Server,
     inputs: &MapInputs<'_>,
@@ -432,7 +432,8 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // No fork has so large a segment number: opening it fails only if the directory is inaccessible.
+                // No fork has so large a segment number: `open` returns no file, or an error if the directory is
+                // inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

@@ -274,7 +274,6 @@ impl ConnectionArguments {
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         PastedCommands {
-            // Another OS user can only connect as itself.
             options_without_user: format!(
                 "{}{directory}{container}{databases}",
                 Address { user: None, ..address.clone() }

@@ -407,10 +407,10 @@ impl Lookups {
 // ---- origin ----
 //
 // Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
-// also leaves blocks in buffers: COPY the last loaded blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all
-// blocks, CREATE INDEX the blocks of a small table. Buffers alone cannot identify a load, as many workloads read a
-// table's end. But a load does no lookups. If the lookups are several times the buffers, loaded blocks were evicted or
-// are hardly hotter.
+// also leaves blocks in buffers: those last loaded by COPY (GetAccessStrategy in PostgreSQL's freelist.c), all of an
+// INSERT, and for CREATE INDEX those of a small table. Buffers alone cannot identify a load, as many workloads read a
+// table's end. But a load does no lookups. With several lookups per buffer, loaded blocks were evicted, or are hardly
+// hotter than other blocks.
 
 /// With this many lookups per buffer, heat is attributed to readers. If all blocks fit and are equally popular, 4
 /// lookups per buffer leave e^-4 (2 %) of them without a request; one lookup leaves 37 %.

@@ -123,7 +123,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Shows a computed time. Only exactly 0 is `AT_ONCE`, because the output also shows figures of the very start.
+/// Shows a computed time. Only exactly 0 is `AT_ONCE`: the figures shown for the first moment do not hold later.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),

@@ -66,7 +66,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Adds a step's rate. Returns a stall once more than `BETTER_SECONDS` better seconds have ended it.
+    /// Adds a step's rate. Returns a stall when it has ended, after more than `BETTER_SECONDS` better seconds.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;

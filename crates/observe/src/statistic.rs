@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Subtracts `before_ns`, its time before the observation, from one wait: the shortest of at least `least_ns`, so
-    /// that none becomes too short.
+    /// Subtracts `before_ns`, the part before the observation, from one wait. Chooses the shortest wait of at least
+    /// `least_ns`, so that none becomes too short.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };

@@ -38,7 +38,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
     pub looks: u32,
-    /// Number of other active transactions, summed over these samples, and counted as for `commit_siblings`.
+    /// Number of transactions active besides the flushing one, counted as for `commit_siblings`; sum of all `looks`.
     pub others: u32,
 }
 

@@ -48,7 +48,7 @@ pub struct PgbenchReport {
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Middle and mean lag, in seconds, of the first and the last progress interval that has a lag.
+    /// Of the first and the last progress interval with a lag: time of its middle, and mean lag, both in seconds.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,

@@ -118,7 +118,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(())
 }
 
-/// Writes dirty buffers, which later writes would put into the page cache again.
+/// Writes dirty buffers before an eviction: written later, they would fill the page cache again.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

@@ -79,7 +79,7 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// `None` if `statement` returns none. Errors name the missing privilege.
+/// `None` if `statement` returns no SQL. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,

@@ -127,8 +127,8 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     kept
 }
 
-/// Standard output of the owner's process, if it is a writable file. The owner could name another user's pid, so that
-/// is checked.
+/// Standard output of the server's process, if it is a writable file. Checks the process's user, because the owner can
+/// write any pid into postmaster.pid.
 fn find_log(pid: u32, owner_uid: u32) -> Option<(OwnedFd, PathBuf)> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
     if fs::metadata(format!("/proc/{pid}")).ok()?.uid() != owner_uid {

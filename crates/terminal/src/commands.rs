@@ -18,8 +18,8 @@ const MONITOR: &str = "GRANT pg_monitor TO …";
 
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
-/// Follows a backtick in data, such as a job's command line, which must not be changed. It has no width, `printable`
-/// escapes it, and it is never printed.
+/// Protects the preceding backtick, as in a job's command line, from changes. It has no width. Data cannot contain it,
+/// because `printable` escapes it. Printing removes it.
 const NO_ADVICE: char = '\u{2060}';
 
 /// Start of a loop over databases.

@@ -62,7 +62,6 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Shortens a text to `width` cells by replacing its middle with `mark`.
 pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     if measure_text_width(text) <= width {
         return text.to_owned();
@@ -74,7 +73,7 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// With fewer cells, `shorten_apart` does not move the start of similar texts.
+/// With fewer cells, `shorten_apart` shows similar texts from their start.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
 /// Shortens texts as `shorten_middle` does. Texts that would then look alike are shown from where they differ.

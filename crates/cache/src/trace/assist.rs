@@ -1,5 +1,6 @@
-//! Preloads blocks for a job: finds its film (recorded requests), decides before the start, and reads a few blocks at a
-//! time so that the job's reads never wait long. Blocks that exceed memory are read in windows, and evicted after use.
+//! Preloads blocks for a job: finds its film (recorded requests), decides before the job starts how to preload, and
+//! reads a few blocks at a time so that the job's reads never wait long. Blocks that exceed memory are read in windows,
+//! and evicted after use.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -211,7 +212,7 @@ impl Assist {
         self.circumstances(header, header.bytes(touched.blocks()), 1.0 - touched.truncated_share())
     }
 
-    /// `touched`: bytes that the job will use; `part`: its share of the film's work, 0 to 1.
+    /// `touched`: bytes that the job will use; `part`: its work ÷ the recorded job's work, 0 to 1.
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
         // The job's reads fill shared_buffers, which then occupy memory.
         let grown = self.untouched.min(touched);
@@ -283,8 +284,8 @@ pub struct RunReceipt {
     pub judged: Option<Judged>,
     /// The job's processes in the server. `None` unless the server runs on this host.
     pub attended: Option<Attended>,
-    /// Other clients' transactions, for a protected job of 3 s or longer. `None` if not requested, or not reported by
-    /// the server.
+    /// Other clients' transactions. `None` without `--protect`, if the job took less than 3 s, or if the server did not
+    /// report them.
     pub others: Option<OthersSeen>,
     /// The stored film.
     pub kept: Option<KeptFilm>,
@@ -349,7 +350,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// `None` without a forecast for the chosen way to preload. `RunReceipt::close` deducts the time after the job.
+    /// `None` without a forecast for the chosen way to preload. `RunReceipt::close` deducts the time after the job from
+    /// `saved_seconds`.
     pub fn new(
         decision: &Decision,
         preloaded: Option<&Preloaded>,

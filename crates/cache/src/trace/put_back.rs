@@ -87,8 +87,8 @@ pub struct EndedJob<'a> {
 }
 
 impl PuttingBack<'_> {
-    /// Evicts the job's pages, restores the caches recorded in `left`, and measures. `left` is `None` while another run
-    /// is active.
+    /// Evicts the job's pages, restores the caches recorded in `left`, and measures the result. `left` is `None` while
+    /// another run is active.
     pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));

@@ -1,5 +1,5 @@
 //! Forecasts a job's run time with and without a preload from its film, the cached blocks and the device. The device
-//! serves one read at a time; each read costs its share of the reads per second plus its bytes (docs/films.md).
+//! serves one read at a time, which takes 1 ÷ reads per second, plus bytes ÷ bandwidth (docs/films.md).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -197,9 +197,9 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// Distributes the counted reads of a cold run. Long runs of blocks first get the fewest possible reads, then short
-    /// ones up to one per block (fewer with read-around), then long ones the rest. Without a count, short runs are read
-    /// block by block, long ones ahead.
+    /// Distributes the counted reads of a cold run: the fewest possible to long runs of blocks, then up to one per
+    /// block to short runs (fewer with read-around), then the rest to long runs. Without a count, short runs are read
+    /// block by block, and long runs with read-ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -389,7 +389,7 @@ impl Job {
     /// ignores overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // If reads took such a small part of the run, the factor would diverge.
+        // If reads took less than `WAITED_SHARE_MIN` of the run, the factor would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }

@@ -58,7 +58,7 @@ impl FilmStore {
         self.0.root()
     }
 
-    /// Creates a draft in the store or beside `path`. Also returns its path for messages.
+    /// Creates a draft in the store or beside `path`. Also returns the cluster's directory or `path`, for messages.
     pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf)> {
         match path {
             None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
@@ -240,8 +240,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Keeps the newest `KEPT`, the largest, and the two that best show the job without other load: of all films, and
-    /// of those of the newest command. `lost` is kept only as one of the newest.
+    /// Keeps the newest `KEPT` films, the largest, and the one that best shows the job without other load, both among
+    /// all films and among the newest command's. `lost` is kept only as one of the newest.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -311,10 +311,10 @@ impl Films {
         self.films.iter().any(|one| one.label() == Some(label))
     }
 
-    /// Resolves a path, `newest`, a label's newest, or the beginning of a name, preferably of this cluster.
+    /// Resolves a path, `newest`, a label (its newest film), or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors
-    /// If no film matches, or if several names or other clusters match.
+    /// If no film matches, several names begin so, or only several other clusters have the label.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf> {
         if is_path(name) {
             return Ok(name.into());

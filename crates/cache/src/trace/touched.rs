@@ -241,7 +241,6 @@ impl Touched {
         self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }
 
-    /// Share of film blocks that no longer exist, 0 to 1.
     pub fn lost_share(&self) -> f64 {
         (self.gone_blocks + self.truncated_blocks) as f64 / self.film_blocks().max(1) as f64
     }

@@ -370,7 +370,7 @@ impl Loader<'_> {
             tokio::select! {
                 ended = connections.next() => match ended {
                     Some(()) => {}
-                    // The refused connection put its statement back after all others had ended.
+                    // A refused connection returned its statement to the queue after the others had ended.
                     None if self.is_unfinished() => connections.push(self.work(0)),
                     None => return,
                 },

@@ -23,8 +23,8 @@ const LEVEL_RATIO: f64 = 1.5;
 /// from the page's load, so equal blocks differ by chance. The factors differ too little to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// A block is hot from this usage count on, if on the kernel's active list, if in shared_buffers in most snapshots, or
-/// with eight times the usual reads.
+/// A block is hot from this usage count, page flag level (the kernel's active list), or heat (in shared_buffers in most
+/// snapshots, or eight times the usual reads).
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;

@@ -417,8 +417,8 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Puts files needed at every server start first, then relations by heat, then the write-ahead log, which only
-    /// PostgreSQL reads.
+    /// Puts files needed at every server start first, then relations by heat, then the write-ahead log, which no query
+    /// reads.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> linux::Result<Chunks> {
         let mut found = Found::default();
         found.walk(&directory.files, "")?;

@@ -193,8 +193,9 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. Each description begins with the exit status; of several statuses, 3 precedes 1, and 1
-/// precedes 0. Status 3 ignores less than 0.1 % of a tier's requested bytes, and less than 1 MB if that is below 1 %.
+/// Why blocks are missing. Each description begins with the exit status. Of several, 3 takes precedence over 1, and 1
+/// over 0. The status is not 3 if less than 0.1 % of a tier's requested bytes are missing, or less than both 1 MB and
+/// 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {

@@ -100,7 +100,6 @@ const RUNNING: &str = "run";
 
 const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 
-/// Whether the word is an option, or the value of a global option.
 pub fn is_option(words: &[String], at: usize) -> bool {
     words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]))
 }

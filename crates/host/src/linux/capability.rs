@@ -30,7 +30,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Without these type descriptions, a BPF program runs only on the kernel that it was built for.
+/// The kernel's type descriptions. Without them, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.
@@ -278,7 +278,6 @@ fn check_bpf() -> Found {
     }
 }
 
-/// Whether the kernel measures the CPU time of BPF programs (sysctl `kernel.bpf_stats_enabled`).
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }

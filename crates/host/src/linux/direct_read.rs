@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use super::Error;
 use crate::files::{Tree, open_regular_with};
 
-/// Alignment in bytes of offset, length and memory of a direct read that satisfies every device.
+/// Alignment in bytes that every device accepts for offset, length and memory of a direct read.
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]

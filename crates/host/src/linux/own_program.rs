@@ -1,6 +1,6 @@
 //! Reads the file of this program ahead. After a reboot, page faults would load it by over a hundred serial reads,
-//! queued behind the server's reads. Beside 8 clients, a server then ran 7 and 22 thousand transactions in the third
-//! second of a restore, instead of 47 and 56 thousand (lab/outside, 2026-11-25).
+//! queued behind the server's reads. In two rounds, a server with 8 clients then ran 7 and 22 thousand transactions in
+//! the third second of a restore, instead of 47 and 56 thousand (lab/outside, 2026-11-25).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};

@@ -19,7 +19,7 @@ pub struct Judgement {
     pub level_share: Option<f64>,
     /// Start of the level, never before `to_95_seconds`. `None` unless steady or periodic.
     pub steady_from_seconds: Option<f64>,
-    /// Minimum duration of a level, which also needs 15 % of the run.
+    /// Minimum duration of a level. It must also be at least 15 % of the run.
     pub level_lasts_seconds: f64,
     /// Time between drops of throughput.
     pub period_seconds: Option<f64>,
@@ -118,7 +118,7 @@ impl Judgement {
 pub enum Verdict {
     /// A level that lasts until the end of the run.
     Steady,
-    /// Throughput still rises, or looks like that after a cold start.
+    /// No level: throughput still rises, or the run is too short or noisy.
     NotReached,
     /// A level with drops of throughput every `period_seconds`.
     Periodic,

@@ -11,8 +11,8 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Minimum number of values in a level that device reads prove to be warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// Largest fall of a steady tail, as a share and in standard errors. Rises have higher limits, because a false fall is
-/// visible on the curve.
+/// Largest fall of a steady tail, as a share and in standard errors. Limits for rises are higher, because the curve
+/// reveals a fall that is reported wrongly.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
@@ -28,8 +28,8 @@ const MOST_TOLD_VALUES: usize = 20_000;
 
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises less than any of these: `LATE_RISE`, `LATE_SHARE` of the tail's rise
-/// (a straight rise has half), `LATE_ERRORS` standard errors.
+/// A rise is over if the tail's second half rises by less than one of these limits: `LATE_RISE`, `LATE_SHARE` of the
+/// tail's rise (a straight rise has half), or `LATE_ERRORS` standard errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;

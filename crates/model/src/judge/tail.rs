@@ -28,8 +28,8 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput has leapt if half of the transactions before it reached `LEAP_SHARE` of the level caused less than
-/// `LEAP_PART` of the rise (in logarithms). The workload's own reads would cause at least half, less noise.
+/// Throughput leapt to `LEAP_SHARE` of the level if the first half of the transactions until then caused less than
+/// `LEAP_PART` of the rise (in logarithms). The workload's own reads would cause half or more, apart from noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -181,8 +181,8 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something besides the workload warmed the cache: in half of the transactions, its own reads would cause
-    /// half of the rise (in logarithms).
+    /// Whether something besides the workload warmed the cache. The workload's reads alone would cause half of the rise
+    /// (in logarithms) in half of the transactions.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -229,7 +229,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Rates are medians, which hide a stall of one second in hours. A gap repeats the last rate.
+/// Rates are medians, which hide a one-second stall in a run of hours. A gap repeats the last rate.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);

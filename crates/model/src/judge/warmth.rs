@@ -87,7 +87,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             false => unknown(format!("its rise suggests that it ended at {share} of the warm throughput")),
         };
     }
-    // A warm hot part and a slow rise of the rest look for a short time like a warm server.
+    // For a short time, a warm hot part and a slow rise of the rest look like a warm server.
     if late {
         return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
@@ -143,7 +143,7 @@ const MISFIT: f64 = 0.015;
 /// Clamps residuals, in standard deviations.
 const FARTHEST: f64 = 4.0;
 
-/// Tested shares of the warm level at the end, and P as shares of the transactions. Other rules judge slower rises.
+/// Tested values: throughput at the run's end ÷ a warm server's, and P ÷ transactions. Other rules judge slower rises.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
@@ -226,7 +226,7 @@ const READ_PAGES: f64 = 3.0;
 
 const RISEN_SHARE: f64 = 0.8;
 
-/// A rise may take this share of the computed minimum of transactions, because of read-ahead and other pages.
+/// Read-ahead, and pages outside the table, can reduce a rise's transactions to this share of the computed minimum.
 const OWN_RISE: f64 = 0.5;
 
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {

@@ -260,8 +260,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last lock query that shows the most frequent holder that does not itself wait for a lock. After its release,
-    /// others hold the lock briefly.
+    /// The last lock query with the most frequent holder that waits for no lock. After this process releases the lock,
+    /// others hold it briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -428,7 +428,7 @@ impl<'a> Seen<'a> {
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    /// Cause: a saturated device; else something before it, such as a cgroup's limit.
+    /// Cause: a saturated device or, if not `is_saturated`, something before the device, such as a cgroup's limit.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;

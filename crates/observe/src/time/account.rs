@@ -236,9 +236,9 @@ impl TimeSecond {
 /// Gaps in the observation, always reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Imperfect {
-    /// Times on a processor whose start was missed. Their length is from the scheduler's counters.
+    /// Runs on a processor for which the start was missed. Their length is from the scheduler's counters.
     pub recovered: u64,
-    /// Length of the times counted in `recovered`.
+    /// Length of the runs counted in `recovered`.
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,

@@ -95,9 +95,9 @@ pub struct TrialTime {
     pub statistics: Vec<NamedStatistic>,
     /// Durations of client backends' commands, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
-    /// Times on a processor whose start was missed.
+    /// Runs on a processor for which the start was missed.
     pub recovered: u64,
-    /// Length of the times counted in `recovered`.
+    /// Length of the runs counted in `recovered`.
     pub recovered_seconds: f64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,

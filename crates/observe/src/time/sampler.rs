@@ -201,8 +201,8 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
     cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
-// Each status update increments the first number of a backend's entry twice: `st_changecount` of
-// `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`. It is odd during the update.
+// Each status update increments the first number of a backend's entry twice: `st_changecount`, defined in
+// `src/include/utils/backend_status.h` (PostgreSQL 13: `src/include/pgstat.h`). It is odd during the update.
 
 const ENTRY: &str = "MyBEEntry";
 

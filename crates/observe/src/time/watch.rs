@@ -19,8 +19,8 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// Interval of queries for the server's processes. Processes that end sooner stay unknown. With stall detection, also
-/// of readings of wait times.
+/// Interval of queries for the server's processes (shorter-lived ones may stay unknown) and, with stall detection, of
+/// readings of wait times.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Interval of queries for the server's processes when the overhead budget is tight.

@@ -242,7 +242,7 @@ pub struct MachineStep {
 /// Sessions report counters about once a second, at varying times. An average over ten seconds evens this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// First steps to drop if the server counts transactions late, because they include pgthaw's connections.
+/// Number of first steps to drop if the server counts transactions late: these steps include pgthaw's connections.
 const OWN_BEGIN: u32 = 2;
 
 #[derive(Clone, Debug, Default)]

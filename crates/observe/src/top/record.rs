@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: u64 = 4 << 20;
 /// Maximum number of steps: about two weeks with a step each second.
 const FRAMES_MAX: u64 = 1_250_000;
 
-/// Steps between two flushes, after which a truncated record is readable.
+/// Steps between two flushes. A truncated record is readable up to the last flush.
 const FLUSHED_AFTER: u32 = 10;
 
 /// First line of a record. Each other line is a step.

@@ -165,8 +165,8 @@ impl Probe {
 }
 
 /// Lower bound of the load time: the minimum of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
-/// gaps to read through. A gap costs its bytes and saves one read, so only "the m shortest gaps" need to be tried.
-/// `None` unless both limits are in force.
+/// gaps to read through. A gap costs its bytes and saves one read, so the best choice is always a number of the
+/// shortest gaps. `None` unless both limits are in force.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;

@@ -283,7 +283,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Takes snapshots if points start restored or warmers need them, and always in a study of warmers.
+    /// Takes snapshots if a point's start is `restored`, a warmer needs one, or the study is of warmers.
     async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();

@@ -158,7 +158,7 @@ impl Starter<'_> {
     }
 
     /// Reads all data if `wanted` is `None`. Otherwise starts the server cold and runs the load for `wanted`: the data
-    /// read then counts as the warm state.
+    /// that it reads defines the warm state.
     async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration> {
         tidy(lab).await?;
         if wanted.is_none() {

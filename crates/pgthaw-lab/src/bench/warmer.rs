@@ -70,7 +70,7 @@ impl ActiveContender {
         }
         // The sampler reads counters once a second and would miss a backend's last reads.
         match self.polls % POLLS_PER_SCAN {
-            // Ignores errors: the sampler fails on required counters.
+            // Ignores errors: these counters are optional.
             0 => drop(self.backends.read()),
             _ => self.backends.read_known(),
         }
@@ -216,7 +216,6 @@ pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
 }
 
-/// Selects every relation with storage, including catalogs.
 pub const WITH_STORAGE: &str =
     "FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0";
 

@@ -14,7 +14,7 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// Number of evictions before a start counts as lukewarm: the kernel may keep pages in use.
+/// Attempts to evict before a start counts as lukewarm: the kernel may not evict pages in use.
 const EVICTION_TRIES: u32 = 3;
 
 /// Minimum size of a database for which a cold start also touches free memory: trials of smaller databases end before

@@ -102,7 +102,7 @@ pub fn repair_read_ahead(directory: &Path, events: &Events) {
     }
 }
 
-/// Names of the main device beside the parts' devices, and of a file system's log device.
+/// Names of the device for parts without their own, and of a file system's log device.
 const REST: &str = "rest";
 const LOG: &str = "log";
 
@@ -273,7 +273,7 @@ impl OwnFileSystem {
         deviations.map(|one| Finding::NotInForce { what: format!("{}{of}", one.what), reason: one.found }).collect()
     }
 
-    /// `disk` is the name of the main device's disk.
+    /// `disk`: the study's disk whose limits apply to the main device.
     pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);

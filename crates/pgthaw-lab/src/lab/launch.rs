@@ -264,7 +264,7 @@ pub trait Generator: Debug {
 
     fn go(&mut self) {}
 
-    /// The load's end since boot; `None` while it runs.
+    /// Time from boot to the load's end; `None` while it runs.
     fn poll(&mut self) -> Result<Option<Duration>>;
 
     /// Ends the load early. Transactions in progress complete.

@@ -173,7 +173,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-/// Returns why a strategy cannot run on this server, which could create `extensions`.
+/// Returns why a strategy cannot run on this server. `extensions`: those available for CREATE EXTENSION.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,

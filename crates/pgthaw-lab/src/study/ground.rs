@@ -341,7 +341,7 @@ const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
 const PAGE_BYTES: u64 = 4096;
 
 /// Parses `20000,1GiB,128KiB`: reads per second, bytes per second, read-ahead. Each may be omitted, as in `,1GiB`. Two
-/// more limit writes: `20000,1GiB,128KiB,5000,250MiB`.
+/// further values limit writes: `20000,1GiB,128KiB,5000,250MiB`.
 pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     let wrong = || {
         format!(

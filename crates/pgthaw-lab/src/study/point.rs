@@ -49,7 +49,8 @@ pub struct Point {
     pub memory: Option<Bytes>,
     /// Devices of the server's parts: `together`, or a name from the study file.
     pub places: String,
-    /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw tracks persistent connections.
+    /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw can track only persistent
+    /// connections.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub connect: bool,
     /// pgbench's variables, as pairs of name and value.
@@ -234,7 +235,6 @@ impl Point {
         }
     }
 
-    /// Value on an axis; `None` if the point lacks the axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);

@@ -332,7 +332,6 @@ impl Disk {
         self.wiops.is_some() || self.wbps.is_some()
     }
 
-    /// Read-ahead in force on a device whose own setting is `own`.
     pub fn read_ahead_in_force(&self, own: Bytes) -> Bytes {
         self.read_ahead.filter(|_| self.read_ahead_not_enforced.is_none()).unwrap_or(own)
     }
@@ -559,7 +558,7 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Measured seconds, or the maximum wait. If an event did not occur, its time is longer.
+    /// Measured seconds or, without a load, the maximum duration. An event that did not occur would take longer.
     pub measured_seconds: u32,
     /// Seconds after which fewer than 1 % of transactions read from the device, until the trial's end. Rounded to a
     /// tenth.

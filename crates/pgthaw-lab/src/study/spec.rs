@@ -63,7 +63,7 @@ pub struct Sweep {
     /// How the script chooses rows, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Warmers must load the pages that a load reads in these seconds after a cold start; `None`: all pages.
+    /// Warmers must load the pages that a load reads in this time after a cold start; `None`: all pages.
     pub wanted_seconds: Option<u32>,
     /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
@@ -495,8 +495,8 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // If `waits`, the load begins after the warmer. pgbench on other hosts cannot wait for the warmer, and the load's
-    // duration is not fixed.
+    // If `waits`, the load begins after the warmer. So its duration is not fixed, and pgbench cannot run on other
+    // hosts, where it would not wait.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);

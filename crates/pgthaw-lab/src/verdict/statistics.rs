@@ -36,8 +36,8 @@ impl Limits {
     }
 }
 
-/// Ratio of trials of the same round. The time of a trial that never became warm has only a lower limit, the trial's
-/// length minus 3 s. A dividend with only a lower limit yields `at_least`, a divisor `at_most`.
+/// Ratio of two trials' figures in the same round. The time of a trial that never became warm has only a lower limit,
+/// the trial's length minus 3 s. Then the ratio has only `at_least` (dividend) or `at_most` (divisor).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
     /// Median of the ratios. Both limits are equal if all times were measured.

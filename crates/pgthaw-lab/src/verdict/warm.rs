@@ -1,7 +1,7 @@
 //! Determines when a trial became warm: at the first second with fewer than 0.01 blocks read from the device per
-//! transaction (so fewer than 1 % of transactions read), if this also holds for any three consecutive seconds until the
-//! end. So a short vacuum or a reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as
-//! steady as a warm one.
+//! transaction (so fewer than 1 % of transactions read), if this also holds for every three consecutive seconds
+//! together until the end. So a short vacuum or a reclaimed page is no relapse. Throughput cannot decide, because a
+//! cold plateau is as steady as a warm one.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};

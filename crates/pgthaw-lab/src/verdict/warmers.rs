@@ -12,7 +12,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 const BOUND: &str = "bound";
 
-/// Deadline of the served transactions, in multiples of the bound (minimum time to load the data).
+/// Deadline until which served transactions count, in multiples of the bound (minimum time to load the data).
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
@@ -101,7 +101,7 @@ impl Cell<'_> {
             let is_other = |other: &&&TrialOutline| {
                 (other.repeat, &other.point.side) == (one.repeat, &one.point.side) && is_of(other, divisor)
             };
-            // A trial is compared with its own bound, but with another warmer's trial of the same round.
+            // The bound is the trial's own; another warmer's trial is of the same round.
             let other = if divisor == BOUND { *one } else { *self.trials.iter().find(is_other)? };
             Some((limits_of(one, of)?, limits_of(other, to)?))
         };
@@ -134,7 +134,7 @@ pub struct Traffic {
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
-    /// Least share of any second, by the seconds' medians over the rounds.
+    /// Least of the seconds' shares, each a median over the rounds.
     pub lowest: Option<LeastShare>,
     /// Least share of any second in any round.
     pub least: Option<LeastShare>,
@@ -256,7 +256,7 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// Returns the least share of a second by the medians over the rounds, and in any round.
+/// Returns the least share of a second: among the medians over the rounds, and among all rounds.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)

@@ -193,7 +193,6 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     value.filter(|value| *value > 0.0).map(Limits::exactly)
 }
 
-/// Key of a point's group: all its values except strategy (the warmer) and side.
 pub fn group_of(point: &Point) -> String {
     let of_all = point.values().into_iter().filter(|(axis, _)| axis != "strategy" && axis != "side");
     of_all.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join("\n")

@@ -6,7 +6,7 @@ use observe::{DeviceUse, OthersUse, Second};
 
 const LATE: Duration = Duration::from_millis(100);
 
-/// The limit is not in force if the mean rate over `RATE_SECONDS` exceeds it by this factor.
+/// A disk's limit is not in force if the mean rate over `RATE_SECONDS` exceeds it by this factor.
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 

@@ -256,7 +256,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// On a narrow terminal, the columns with the highest numbers are dropped first.
+/// A narrow terminal drops the columns with the highest priority numbers first.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);

@@ -70,7 +70,7 @@ impl PredictArguments {
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Words with `=`. Includes words without `=` after database and user, which the parser then rejects.
+    /// Words with `=`, and words without it that follow database and user: the parser rejects the latter.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

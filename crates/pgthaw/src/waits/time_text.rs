@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // Omits the share, because the other table also contains the time of the commands.
+    // Omits the share, because the main table also contains the commands' time.
     columns.retain(|column| column.title != "SHARE");
     columns
 }

@@ -27,7 +27,7 @@ const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 /// Longest plausible latency of a lone read.
 const ALONE_SECONDS_MAX: f64 = 1.0;
 
-/// A probe of a device, also in `$XDG_STATE_HOME/pgthaw/devices/IDENTITY[.riops-N][.rbps-N].json`.
+/// Result of probing a device, stored in `$XDG_STATE_HOME/pgthaw/devices/IDENTITY[.riops-N][.rbps-N].json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DeviceRecord {
     /// Version of the format: 1.

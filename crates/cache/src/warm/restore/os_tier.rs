@@ -239,8 +239,8 @@ impl OsTier<'_> {
     }
 }
 
-/// Blocks for shared_buffers pass through the page cache and may be evicted as shared_buffers fill. So at least
-/// `reserved` is available.
+/// Memory for the page cache: `all` without `reserved` for shared_buffers, but at least `reserved`, because the page
+/// cache may evict blocks that shared_buffers have.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }

@@ -255,7 +255,8 @@ impl Others {
         self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
-    /// Subtracts the server's misses from `all`. Otherwise both would saturate the device, and each miss would wait.
+    /// Subtracts the server's misses from `all`. Otherwise server and restore would saturate the device, and each miss
+    /// would wait.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),

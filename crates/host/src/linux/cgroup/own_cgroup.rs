@@ -262,7 +262,7 @@ impl Maker {
     }
 }
 
-/// Reclaims once the number of bytes written to this file (version 2, Linux 5.19).
+/// The kernel reclaims as many bytes as are written to this file (version 2, Linux 5.19).
 const RECLAIM: &str = "memory.reclaim";
 const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";

@@ -137,7 +137,7 @@ fn settle_lists(page: &[u8]) -> io::Result<()> {
 
 #[derive(Debug)]
 pub struct VisibilityTest {
-    /// False for a hidden file, whose absent pages mincore(2) reports as present.
+    /// False if this user may not see absent pages: mincore(2) reports them as present.
     pub mincore_is_true: bool,
     pub cachestat: io::Result<bool>,
 }

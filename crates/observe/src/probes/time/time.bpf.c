@@ -179,7 +179,7 @@ INLINE void end_command(struct slot *slot, u64 now)
 }
 
 // Whether one wait may take several sleeps: deadlock_timeout interrupts waits for locks and pins. Since PostgreSQL 19,
-// the class of pins also has LWLocks, of which each sleep is a wait.
+// the class of pins also contains LWLocks, where each sleep is a wait.
 INLINE int may_go_on(u32 event)
 {
     return event >> 24 == 0x03 || event == BUFFER_PIN;
@@ -225,10 +225,10 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Reads the event of a process about to sleep, the most expensive step here. Its address is cached, because a process
-// keeps one shared memory entry nearly all its life. A process that exits may wait after another one took over its
-// entry, so the pointer is checked again. Interruptible sleeps with an event need no check: without an entry, they only
-// occur when writing a last line to a blocked log.
+// Reads the event of a process about to sleep, the most expensive step here. Caches the event's address, because a
+// process keeps one shared memory entry nearly all its life. Checks the pointer again, because an exiting process may
+// wait after another one took over its entry. Skips the check if an interruptible sleep has an event: without an entry,
+// this only happens when the process writes a last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;

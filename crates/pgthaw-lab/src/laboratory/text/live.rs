@@ -223,7 +223,7 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     )
 }
 
-/// Most transactions first: `served in all, everything is needed: cat 898 k, pgthaw 861 k, …`.
+/// Most transactions first: `transactions served, TITLE: cat 898 k, pgthaw 861 k, …`.
 pub fn render_served(title: &str, points: &[PointSummary]) -> String {
     let mut served: Vec<(&str, f64)> =
         points.iter().filter_map(|one| Some((one.label.as_str(), one.median(Metric::Served)?))).collect();

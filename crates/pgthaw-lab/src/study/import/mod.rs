@@ -280,7 +280,7 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     }
 }
 
-/// pgbench schedules transactions at random, so counts differ at the same rate.
+/// pgbench schedules transactions at random, so counts of runs with the same rate differ.
 fn are_one_rate(one: Option<f64>, other: Option<f64>, due: u64) -> bool {
     match one.zip(other) {
         Some((one, other)) => (one / other - 1.0).abs() <= SAME_RATE.max(SCATTER * (2.0 / due.max(1) as f64).sqrt()),

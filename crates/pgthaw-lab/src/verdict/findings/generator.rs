@@ -4,10 +4,10 @@ use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, Sw
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// A thread is near its limit from this share of its processor use in the calibration, or of a core.
+/// A thread is near its limit if it uses this share of its processor use in the calibration, or of a core.
 const NEAR: f64 = 0.9;
 
-/// Below this share of a core in pgbench's calibration, the server was probably the limit.
+/// If pgbench used less of a core in its calibration, the server was probably the limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
 /// A thread running or ready for this share of time hardly waits for the server.

@@ -1,4 +1,4 @@
-//! While nothing else uses the device, reads long stretches in order, which takes a third of the CPU time
+//! While nothing else uses the device, reads long stretches in order, with a third of the CPU time of ordinary reads
 //! (docs/decisions/fill-engine.md).
 
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of adjacent blocks that can be read in order, to justify opening another file.
+/// Minimum share of a run of blocks that can be read in order, to justify opening another file.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
