@@ -181,6 +181,7 @@ async fn main() -> anyhow::Result<()> {
         segment_blocks: (SEGMENT_BYTES / u64::from(BLOCK_BYTES)) as u32,
         owner_uid: 0,
         files: DataDirectory::open_files(root.path())?,
+        last_found: std::sync::Arc::default(),
     };
     let databases = [Database { oid: DATABASE_OID, name: "synthetic".into(), allows_connections: false }];
     let start = Instant::now();

@@ -50,7 +50,7 @@ pub struct ConnectionArguments {
     #[arg(short = 'w', long, conflicts_with = "ask_password", hide_short_help = true)]
     pub no_password: bool,
 
-    /// Connect as this operating system user (needs root)
+    /// Connect as this system user (needs root)
     ///
     /// For peer authentication.
     #[arg(long = "as", value_name = "USER", hide_short_help = true)]
