@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::map::{main_fork, relation};
 use crate::servers::{self, Output, TestServer, below, output_of, wait_until};
+use crate::waits::can_probe;
 
 /// Arguments: place, volume, user, server program, port.
 const START: &str = r#"
@@ -89,9 +90,14 @@ impl Contained {
         format!("/proc/{}/root{inside}", self.pid()).into()
     }
 
-    fn psql(&self, sql: &str) -> Output {
+    fn command_of_psql(&self) -> Command {
         let mut psql = self.server.command_of("psql");
         psql.args(["-XAtq", "-d", "postgres"]).env("PGHOST", self.path("/run/contained"));
+        psql
+    }
+
+    fn psql(&self, sql: &str) -> Output {
+        let mut psql = self.command_of_psql();
         output_of(psql.args(sql.split_terminator(';').flat_map(|one| ["-c", one])))
     }
 
@@ -181,4 +187,27 @@ fn who_is_not_there_is_named_and_commands_lead_into_the_container() {
     output_of(Command::new("sh").args(["-c", &command])).ok();
     let hint = contained.pgthaw(&["doctor", "--container", &pid]).stdout;
     assert!(!hint.contains(&command), "{hint}");
+}
+
+/// Copies of one cluster have one system identifier.
+#[test]
+fn what_another_container_does_is_in_no_figure() {
+    if !can_probe() {
+        return;
+    }
+    let (one, other) = (Contained::start(&["--net"]), Contained::start(&["--net"]));
+    one.psql(TABLES).ok();
+    let (pid, pid_of_other) = (one.pid().to_string(), other.pid().to_string());
+    let relations = |pid: &str| one.pgthaw(&["map", "--json", "--container", pid]).ok().json()["relations"].to_string();
+    assert!(relations(&pid).contains("\"kept\"") && !relations(&pid_of_other).contains("\"kept\""));
+    let mut sleep = one.command_of_psql();
+    let mut sleep = sleep.args(["-c", "SELECT pg_sleep(60)"]).stdout(Stdio::null()).spawn().unwrap();
+    let waits = |pid: &str| {
+        one.pgthaw(&["waits", "--json", "--source", "bpf", "--seconds", "1", "--container", pid]).ok().stdout
+    };
+    wait_until("the sleep", || one.psql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'").stdout != "");
+    assert!(waits(&pid).contains("PgSleep"));
+    assert!(!waits(&pid_of_other).contains("PgSleep"));
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
 }
