@@ -299,7 +299,7 @@ fn what_the_server_counts_of_locks_is_told() {
     let (report, _) = watch_sql(&server, &["--source", "sql"], update);
     assert!(holder.wait().unwrap().success());
     let told = report["remarks"].to_string();
-    assert!(told.contains("pg_stat_lock counted waits for locks") && told.contains("1 for transactionid"), "{told}");
+    assert!(told.contains("pg_stat_lock counted lock waits") && told.contains("1 for transactionid"), "{told}");
 }
 
 test_every_version! {

@@ -59,7 +59,7 @@ export function drawPicture(data: StoredStudy, [title = TITLE, explanation = EXP
 
 const FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 const TITLE = "A cold PostgreSQL under load, by warmer";
-const EXPLANATION = "A ring marks a warm server: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
+const EXPLANATION = "A ring marks a warm server: under 1 % of the transactions read from the device. The bound: bytes to load ÷ disk bandwidth.";
 
 function legendOf(state: WarmersStage): { markup: string; height: number } {
   const seconds = state.longest;

@@ -345,8 +345,8 @@ pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_o
         let bytes = warmer.steps.iter().map(|step| step.reads).sum::<f64>() * warmer.read_bytes;
         is_later.then(|| {
             format!(
-                "{}: half of the throughput is reached later than without a restore. Within the {} that the restore \
-                 reads, the most requested blocks are late, and clients wait for the device meanwhile{}",
+                "{}: half of the throughput is reached later than without a restore. The restore reads {}, \
+                 and reaches the most requested blocks late. Meanwhile, clients wait for the device{}",
                 scenario.name,
                 Bytes(bytes as u64),
                 if is_of_snapshot { ". A snapshot taken while clients are active avoids this" } else { "" }

@@ -214,7 +214,7 @@ function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio)
 
 function explain(about: string, known: Ratio | null | undefined): string {
   const base = `${about} The bar is the median, drawn from 1.`;
-  const open = "An open end means that a trial did not reach the time.";
+  const open = "An open end means that a trial ended too early to measure the time.";
   if (!known?.interval) return `${base} ${open} Three or more rounds give an interval.`;
   return `${base} The whisker is the ${Math.round(known.coverage * 100)} % interval of the median (${known.pairs} rounds). ${open}`;
 }

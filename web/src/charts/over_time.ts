@@ -128,7 +128,7 @@ export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | nu
 
 export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "served", title: "Transactions served since the start",
-  explanation: "Completed transactions. A warmer that starves the workload first falls behind “nothing”.",
+  explanation: "Completed transactions. A warmer that starves the workload falls behind “nothing” at first.",
   unit: ({ choices }) => (choices["as"] === "ahead" ? "more transactions than with nothing" : "transactions"), height: low,
   controls: [control("as", "Shown as", ["total", "total"], ["ahead", "ahead of nothing"])],
 }, (view) => {

@@ -28,7 +28,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const isIdle = looksOf(data.trial).length > 0;
   const parts = [
     warnings(data.trial),
-    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no second of this trial."),
+    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no figures per second of this trial."),
     coursesOf(data).length > 0 ? figure(relationCourses, stage) : null,
     isIdle ? null : stalls(data),
     ...details(data, other),

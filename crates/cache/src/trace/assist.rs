@@ -202,7 +202,7 @@ impl Assist {
         if touched.unproven_blocks > 0 {
             let unproven = bytes(touched.unproven_blocks);
             like.remarks.push(format!(
-                "{unproven} of the film were recorded in shared_buffers before the server restarted, and are not cached now. Whether the job needs them is unknown, so pgthaw neither preloads nor forecasts them"
+                "{unproven} of the film were in shared_buffers during the recording. The server has restarted since, and they are not cached now. Whether the job needs them is unknown, so pgthaw neither preloads nor forecasts them"
             ));
         }
         Ok(touched)

@@ -151,7 +151,7 @@ pub fn decide(
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
-    let told = "the kernel already reads ahead: the job's device reads average";
+    let told = "the kernel already reads ahead: the mean size of the job's device reads is";
     Some(format!("{told} {:.0} kB", mean / 1024.0))
 }
 
@@ -267,7 +267,7 @@ fn decide_windowed(
         None => [
             (!now.is_paced, "the film lacks the job's progress, which only `pgthaw run` records"),
             (!now.run.is_cold, "too many of the film's blocks were preloaded, so their order is not the job's"),
-            (most < WINDOW_ROOM_MIN, "this memory is too small to read ahead of the job"),
+            (most < WINDOW_ROOM_MIN, "that is too little to load blocks before the job needs them"),
         ]
         .into_iter()
         .find_map(|(is_so, why)| is_so.then(|| why.to_owned())),

@@ -581,7 +581,7 @@ impl Decoder {
         }
         let end = first.checked_add(blocks).filter(|_| first >= 0 && blocks > 0);
         let end = end.map(|end| end as u64).filter(|end| *end <= BLOCKS_MAX);
-        let end = end.ok_or_else(|| format!("no relation has {blocks} blocks from block {first} on"))?;
+        let end = end.ok_or_else(|| format!("invalid range of blocks: {blocks} from block {first} on"))?;
         let not_negative = |what, value: i64| u64::try_from(value).map_err(|_| format!("{value} is no {what}"));
         Ok(Event {
             time: Duration::from_micros(not_negative("time", time_us)?),

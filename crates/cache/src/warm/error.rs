@@ -19,7 +19,7 @@ pub enum Error {
     OsTierHidden { reason: String },
     #[error("the device cannot be probed: the data directory is not on this host, or unknown")]
     NothingToProbe,
-    #[error("the device cannot be probed: relation files of 1 MiB and more total {found}, but {needed} are needed")]
+    #[error("the device cannot be probed: relation files of 1 MiB or larger hold {found}, but {needed} are needed")]
     TooLittleToProbe { found: Bytes, needed: Bytes },
     #[error("the device cannot be probed: it completed too few {0}")]
     TooFewReads(String),

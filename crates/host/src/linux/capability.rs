@@ -225,11 +225,11 @@ fn check_io_uring() -> Found {
     match setup_io_uring() {
         Ok(_) => Ok("an io_uring instance can be created".to_owned()),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
-            Err(Lack::new("the kernel has no io_uring", "use Linux 5.6 or later (pgthaw also reads without it)"))
+            Err(Lack::new("the kernel has no io_uring", "use Linux 5.6 or later (pgthaw also reads without io_uring)"))
         }
         Err(error) => Err(Lack::new(
             error.to_string(),
-            "sysctl kernel.io_uring_disabled=0; in a container: --security-opt seccomp=unconfined (pgthaw also reads without it)",
+            "sysctl kernel.io_uring_disabled=0; in a container: --security-opt seccomp=unconfined (pgthaw also reads without io_uring)",
         )),
     }
 }

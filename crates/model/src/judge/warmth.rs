@@ -233,7 +233,7 @@ fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
     let clients = f64::from(series.facts.clients?);
     let seconds = clients / tail.level;
     let evidence = format!(
-        "the processors limited throughput: {clients} clients waited {:.3} ms per transaction, too short for a device",
+        "processors limited throughput: {clients} clients waited {:.3} ms per transaction, too short for device reads",
         1e3 * seconds
     );
     (seconds < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)).then(|| Warmth::known(true, evidence))

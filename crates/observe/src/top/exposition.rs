@@ -70,7 +70,7 @@ const MEMORY: &str = "The machine's memory: available, cached files, dirty and u
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
-    Step("pgthaw_explained_ratio", "Share of the processes' lifetime in the last step whose state is known.", |step| {
+    Step("pgthaw_explained_ratio", "Share of the processes' lifetime with a known state, in the last step.", |step| {
         step.explained
     }),
     Step("pgthaw_lived_seconds_total", "Lifetime of the server's processes, by an independent clock.", |step| {
@@ -86,7 +86,7 @@ const METRICS: [Metric; 39] = [
     Step("pgthaw_lost_processes", "Processes not followed because there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    Step("pgthaw_recovered_total", "Processor intervals whose start the kernel did not report.", |step| {
+    Step("pgthaw_recovered_total", "Intervals on a processor with a start that the kernel did not report.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
     Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not report.", |step| {

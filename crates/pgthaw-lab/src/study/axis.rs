@@ -169,7 +169,7 @@ pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), Strin
         if let Some((total, clients)) = pairs.find(|(total, clients)| total % clients != 0) {
             let nearest = total.div_ceil(clients).saturating_mul(clients);
             return Err(format!(
-                "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
+                "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or another number of clients"
             ));
         }
         axes.total_transactions = some(totals);

@@ -306,8 +306,9 @@ pub fn read_places(
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
-            "points.places: parts are on loop devices. The rest must also be on one, to compare only one kind of \
-                    device; write file_system = \"ext4\" (or xfs, btrfs, one of [file_systems])"
+            "points.places: some parts of the cluster are on loop devices. The other parts must be on one too, to \
+                    compare only one kind of device; write file_system = \"ext4\" (or xfs, btrfs, one of \
+                    [file_systems])"
                 .into(),
         );
     }

@@ -141,9 +141,7 @@ pub const MEASURES: &[Measure] = &[
     measure("time_activity_reports", PerSecond, "reports of client backends to pg_stat_activity", |s| {
         time(s)?.activity_reports
     }),
-    measure("time_switches", PerSecond, "switches of processors to processes of the server", |s| {
-        Some(exact(s)?.switches)
-    }),
+    measure("time_switches", PerSecond, "context switches to processes of the server", |s| Some(exact(s)?.switches)),
     measure("time_explained_ratio", Ratio, "explained share of the server processes' lifetime", |s| {
         time(s)?.explained_ratio
     }),

@@ -16,7 +16,7 @@ pub fn render_knees(knees: &Knees) -> String {
     let of = |name: &str, knee: &Steepest| {
         let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
         format!(
-            "{name} throughput rises most steeply at transaction {transaction:.0} (after {seconds:.0} s, with {:.1} % cached); over time, it rises most steeply after {:.0} s",
+            "{name}plotted against transactions, throughput rises most steeply at transaction {transaction:.0} (after {seconds:.0} s, with {:.1} % cached); plotted against time, after {:.0} s",
             100.0 * cached_share,
             knee.by_second.seconds
         )

@@ -160,7 +160,7 @@ fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     }
     let fitting = room.saturating_sub(1);
     live.scroll(fitting, lines.len());
-    let titles = painted(Style::new().underlined(), &format!("{:<width$}", "WHO BLOCKS WHOM  (l: back to the names)"));
+    let titles = painted(Style::new().underlined(), &format!("{:<width$}", "WHO BLOCKS WHOM  (l: back to the table)"));
     [titles].into_iter().chain(lines.into_iter().skip(live.first).take(fitting)).collect()
 }
 

@@ -297,8 +297,8 @@ const KEYS: [&str; 7] = [
     "← →        one step back or forward",
     "PgUp PgDn  one minute back or forward",
     "Home End   the oldest step, and now",
-    "↑ ↓        scroll the names",
-    "l          sessions that block others or are idle in a transaction, instead of chart and names",
+    "↑ ↓        scroll the table",
+    "l          sessions that block others or are idle in a transaction, instead of chart and table",
     "s  i       sort by the next column; show idle processes",
     "?  q       this help; quit, like Ctrl-C",
 ];

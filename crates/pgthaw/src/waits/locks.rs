@@ -34,7 +34,7 @@ fn tell(added: &StatisticsDelta) -> Vec<String> {
     });
     let waits: Vec<String> = waits.collect();
     let waits = (!waits.is_empty())
-        .then(|| format!("{VIEW} counted waits for locks of deadlock_timeout or longer: {}", waits.join(", ")));
+        .then(|| format!("{VIEW} counted lock waits of deadlock_timeout or longer: {}", waits.join(", ")));
     let beyond = rows.iter().filter_map(|row| {
         let locks = counted(grown(row, "fastpath_exceeded")? as u64, &format!("{} lock", kind(row)));
         Some(format!(
@@ -56,7 +56,7 @@ mod tests {
             ServerStatistics::of(rows.to_vec()).unwrap()
         };
         let told = tell(&of(3, 4200.0, 0).since(&of(1, 1100.0, 0)));
-        let expected = "pg_stat_lock counted waits for locks of deadlock_timeout or longer: 2 for relation (3.10 s), 2 for tuple (3.10 s)";
+        let expected = "pg_stat_lock counted lock waits of deadlock_timeout or longer: 2 for relation (3.10 s), 2 for tuple (3.10 s)";
         assert_eq!(told, [expected]);
         assert!(tell(&of(1, 5.0, 7).since(&of(1, 5.0, 0)))[0].contains("7 relation locks without a fast-path slot"));
         assert!(tell(&of(0, 0.0, 0).since(&of(1, 5.0, 7))).is_empty(), "it was reset");

@@ -198,7 +198,7 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
+        assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the buffer is too small for the mapping's pages");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of
             // it.

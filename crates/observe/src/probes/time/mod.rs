@@ -111,7 +111,7 @@ impl TimeProbe {
         let slots = take_map(&mut ebpf, "slots")?;
         let words = match &slots {
             Map::Array(data) => SharedWords::map(data.fd().as_fd(), SLOTS * SLOT_WORDS)?,
-            _ => return Err(refusal("the BPF program's slots are not an array", REBUILD)),
+            _ => return Err(refusal("the BPF program's map `slots` is not an array", REBUILD)),
         };
         let mut probe = TimeProbe {
             words,

@@ -158,7 +158,7 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; for {count} of them, only the forecast or only the measurement reached the event"),
+        count => format!("; {count} of them have a time only in the forecast or only in the measurement"),
     };
     format!(
         "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",

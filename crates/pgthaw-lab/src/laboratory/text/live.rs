@@ -217,8 +217,8 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     let disk = super::sweep::render_disk(disk);
     format!(
         "pgthaw creates a scratch PostgreSQL with a database of scale {scale} ({database}) on the disk {disk}.\n\
-         Each strategy starts from the same verified cold state, while pgbench runs against the server. In the first act the \
-         load reads everything, in the second one 99 % of the transactions read the newest tenth of the rows.\n\
+         Each strategy starts from the same verified cold state, while pgbench runs against the server. In the first \
+         act, the load reads everything; in the second act, 99 % of the transactions read the newest tenth of the rows.\n\
          Ctrl-C stops the demo at any time and cleans up."
     )
 }
