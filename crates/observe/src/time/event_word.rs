@@ -57,8 +57,8 @@ impl EventWord {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
     }
 
-    pub fn read_all(&self, postmaster_pid: u32) -> HashMap<u32, u32> {
-        list_processes(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
+    pub fn read_each(&self, pids: &[u32]) -> HashMap<u32, u32> {
+        pids.iter().filter_map(|pid| Some((*pid, self.read(*pid).ok()?))).collect()
     }
 
     /// The variable's value. In a process without a shared memory entry, it points to local memory.

@@ -15,7 +15,7 @@ use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
-use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
+use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource, WaitEvent};
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
@@ -50,6 +50,8 @@ pub struct Watch {
     gone: Option<oneshot::Sender<String>>,
     pub(crate) accounting: Accounting,
     names: WaitNames,
+    /// Living processes with waits whose event has no known name.
+    unnamed: Vec<u32>,
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
     /// The last reading that is not yet summed up, and processes that ended in earlier readings.
@@ -95,6 +97,7 @@ impl Watch {
             gone: None,
             accounting,
             names,
+            unnamed: Vec::new(),
             stalls,
             earlier_stalls: Vec::new(),
             latest: None,
@@ -166,8 +169,8 @@ impl Watch {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
-        let numbered = word.zip(self.roster.postmaster_of_same_pids());
-        let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
+        let word = word.filter(|_| self.roster.postmaster_of_same_pids().is_some());
+        let read_numbers = || word.map(|word| word.read_each(&self.unnamed));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // A late answer must not delay readings.
@@ -232,6 +235,10 @@ impl Watch {
             before.begins_from
         });
         self.roster.learn(&reading.processes, &self.ended);
+        let lacks = |event: &WaitEvent| matches!(event, WaitEvent::Number(number) if self.names.lacks(*number));
+        let is_unnamed =
+            |one: &&ProcessTimes| one.ended_ns.is_none() && one.waits.iter().any(|(event, _)| lacks(event));
+        self.unnamed = reading.processes.iter().filter(is_unnamed).map(|one| one.pid).collect();
         if let Some(stalls) = &mut self.stalls {
             let locks = std::mem::take(&mut self.locks);
             self.untold += stalls.add(&reading, &self.roster, locks, self.connection.as_mut()).await;

@@ -22,7 +22,7 @@ use crate::Error;
 use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, ProbeOptions, Reading, Tier, TimeSource};
 use host::linux::clock::read_thread_cpu_time;
 use host::linux::foreign_memory::SharedWords;
-use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
+use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_run_time, read_stage};
 use host::linux::read_monotonic;
 
 /// Reading all slots is repeated after a longer interruption, because activity after it would be charged to the time
@@ -161,14 +161,14 @@ impl TimeProbe {
     }
 
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
-        let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
+        let (Ok(activity), Ok(cpu)) = (read_activity(pid), read_run_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
             return Ok(());
         };
-        let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
+        let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
         // A process born meanwhile already has a slot, from `time_fork`.
