@@ -2,7 +2,7 @@
 //! with the data directory on a volume.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -183,7 +183,7 @@ fn who_is_not_there_is_named_and_commands_lead_into_the_container() {
     let pid = contained.pid().to_string();
     let hint = contained.pgthaw(&["doctor", "--container", &pid]).stdout;
     let command = hint.lines().find(|line| line.contains("CREATE EXTENSION pg_prewarm")).unwrap().trim().to_owned();
-    assert!(command.starts_with(&format!("nsenter -t {pid} -a -S ")), "{hint}");
+    assert!(command.starts_with(&format!("setpriv --no-new-privs nsenter -t {pid} -a -S ")), "{hint}");
     output_of(Command::new("sh").args(["-c", &command])).ok();
     let hint = contained.pgthaw(&["doctor", "--container", &pid]).stdout;
     assert!(!hint.contains(&command), "{hint}");
@@ -205,9 +205,37 @@ fn what_another_container_does_is_in_no_figure() {
     let waits = |pid: &str| {
         one.pgthaw(&["waits", "--json", "--source", "bpf", "--seconds", "1", "--container", pid]).ok().stdout
     };
-    wait_until("the sleep", || one.psql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'").stdout != "");
+    wait_until("the sleep", || {
+        !one.psql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'").stdout.is_empty()
+    });
     assert!(waits(&pid).contains("PgSleep"));
     assert!(!waits(&pid_of_other).contains("PgSleep"));
     sleep.kill().unwrap();
     sleep.wait().unwrap();
+}
+
+/// With the container's root directory, its user could lead pgthaw to the host's server, or have it load a library.
+#[test]
+fn what_a_container_puts_in_the_way_leads_nowhere() {
+    needs_root!();
+    let contained = Contained::start(&["--net"]);
+    let host = servers::start_any(&[]);
+    let pid = contained.pid().to_string();
+    let socket = contained.path("/run/contained/.s.PGSQL.5432");
+    let of_host = host.cluster.socket_directory().join(".s.PGSQL.5432");
+    fs::rename(&socket, contained.path("/run/contained/other")).unwrap();
+    symlink(&of_host, &socket).unwrap();
+    let owner = fs::metadata(host.data_directory()).unwrap().uid();
+    lchown(&socket, Some(owner), None).unwrap();
+    let refused = contained.pgthaw(&["map", "--json", "--container", &pid]).ok().json()["remarks"].to_string();
+    assert!(refused.contains("cannot open its socket"), "{refused}");
+    // The socket that it has is not replaced while pgthaw works.
+    fs::remove_file(&socket).unwrap();
+    fs::rename(contained.path("/run/contained/other"), &socket).unwrap();
+    contained.pgthaw(&["map", "--container", &pid]).ok();
+    let options = contained.path("/pgdata/postmaster.opts");
+    fs::write(&options, "postgres \"-C\" \"shared_memory_size\" \"-c\" \"shared_preload_libraries=./evil\"\n").unwrap();
+    fs::write(contained.path("/pgdata/evil.so"), "").unwrap();
+    let evicted = contained.pgthaw(&["evict", "--all", "--yes", "--container", &pid]);
+    assert!(evicted.status != 0 && !evicted.stderr.contains("evil"), "{evicted:?}");
 }

@@ -37,14 +37,11 @@ pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server,
 async fn connect_to_server_of(directory: &DataDirectory, arguments: &ConnectionArguments) -> Result<Server, Error> {
     let path = || directory.path.clone();
     let found = directory.find_postmaster().ok_or_else(|| Error::NotRunning { path: path() })?;
-    let (pid, is_here) = (found.pid, found.is_here);
+    let pid = found.pid;
     let postmaster =
-        found.reachable().ok_or_else(|| Error::InContainer { path: path(), pid, action: "open its socket" })?;
-    let mut server = arguments.connect(|options| options_for(&postmaster, options)).await?;
+        directory.reach(found).ok_or_else(|| Error::InContainer { path: path(), pid, action: "open its socket" })?;
+    let server = arguments.connect(|options| options_for(&postmaster, options)).await?;
     server.require_cluster_of(directory)?;
-    if !is_here {
-        server.facts.postmaster_pid = Some(pid);
-    }
     Ok(server)
 }
 
@@ -249,13 +246,14 @@ fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptio
         host: socket.or(postmaster.listen_address.clone()).or(Some("localhost".into())),
         port: postmaster.port,
         address_was_read: true,
+        postmaster_pid: (!postmaster.is_here).then_some(postmaster.pid),
         ..options
     }
 }
 
 /// A standby has its primary's system identifier, so only the path shows a wrong directory.
 fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<String> {
-    let of_server = server.facts.data_directory.as_ref()?;
+    let of_server = server.facts.data_directory.as_ref().filter(|_| directory.files.container().is_none())?;
     let is_same = of_server.canonicalize().is_ok_and(|path| path == directory.path);
     (!is_same).then(|| {
         format!(

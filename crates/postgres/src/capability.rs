@@ -70,7 +70,7 @@ pub async fn check_server(
     }
     let server_pid = match server {
         Some(server) => server.facts.postmaster_pid,
-        None => directory.as_ref().and_then(DataDirectory::read_postmaster).map(|postmaster| postmaster.pid),
+        None => directory.as_ref().and_then(DataDirectory::find_postmaster_pid),
     };
     let relation_file = directory.as_ref().and_then(find_relation_file);
     Checked { capabilities, directory, relation_file, server_pid }

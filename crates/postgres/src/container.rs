@@ -3,25 +3,33 @@
 //! A container is untrusted: its paths are resolved below its root directory, and a server counts as found only if its
 //! process works in the directory that has the cluster's identifier.
 
+use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use host::files::{Directory, SMALL_FILE_BYTES_MAX};
+use host::files::{Directory, OPEN_DIRECTORIES, SMALL_FILE_BYTES_MAX};
 use procfs::ProcessCGroup;
 use procfs::process::{Process, all_processes};
+use rustix::fs::{fstat, symlinkat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::data_directory::{number_of, pid_of, read_age};
-use super::{DataDirectory, Error, Result};
+use super::{DataDirectory, Error, Postmaster, Result, SystemUser};
 use host::linux::process::read_parent;
 
-/// Programs that print the number of a container's first process, with their options.
+/// Programs that print the number of a container's first process and the container's identifier, with their options.
 const RUNTIMES: [(&str, &[&str]); 3] = [
-    ("docker", &["inspect", "--type", "container", "--format", "{{.State.Pid}}"]),
-    ("podman", &["inspect", "--type", "container", "--format", "{{.State.Pid}}"]),
-    ("crictl", &["inspect", "--output", "go-template", "--template", "{{.info.pid}}"]),
+    ("docker", &["inspect", "--type", "container", "--format", "{{.State.Pid}} {{.Id}}"]),
+    ("podman", &["inspect", "--type", "container", "--format", "{{.State.Pid}} {{.Id}}"]),
+    ("crictl", &["inspect", "--output", "go-template", "--template", "{{.info.pid}} {{.status.id}}"]),
 ];
+
+/// Beginnings of cgroup names, before a container's identifier or name.
+const OF_IDENTIFIERS: [&str; 5] = ["docker-", "libpod-", "crio-", "cri-containerd-", ""];
+const OF_NAMES: [&str; 3] = ["machine-", "lxc.payload.", ""];
 
 /// Docker prints this many digits of a container's identifier.
 const SHORT_IDENTIFIER: usize = 12;
@@ -59,19 +67,23 @@ impl DataDirectory {
 fn ask(program: &str, options: &[&str], container: &str) -> Option<u32> {
     let mut command = Command::new(program);
     let output = command.args(options).args(["--", container]).stdin(Stdio::null()).output().ok()?;
-    // A stopped container has number 0.
-    str::from_utf8(&output.stdout).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
+    let (pid, identifier) = str::from_utf8(&output.stdout).ok()?.trim().split_once(' ')?;
+    // The program may speak for another machine.
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    pid.parse().ok().filter(|_| identifier.len() >= SHORT_IDENTIFIER && groups.contains(identifier))
 }
 
-/// A process whose cgroup is named after the container, such as `docker-IDENTIFIER.scope` or `machine-NAME.scope`.
+/// A process whose cgroup is named after the container. Not a user's, who may choose names.
 fn find_in_cgroup(container: &str) -> Option<u32> {
     let is_named = |name: &str| {
         let name = name.strip_suffix(".scope").unwrap_or(name);
-        let before = name.strip_suffix(container);
-        before.is_some_and(|before| before.is_empty() || before.ends_with(['-', '.', ':']))
-            || container.len() >= SHORT_IDENTIFIER && name.split('-').any(|word| word.starts_with(container))
+        let rest = |beginning: &&str| name.strip_prefix(*beginning);
+        OF_NAMES.iter().filter_map(rest).any(|rest| rest == container)
+            || container.len() >= SHORT_IDENTIFIER
+                && OF_IDENTIFIERS.iter().filter_map(rest).any(|rest| rest.starts_with(container))
     };
-    let is_in = |group: ProcessCGroup| group.pathname.split('/').any(is_named);
+    let is_in =
+        |group: ProcessCGroup| !group.pathname.starts_with("/user.slice") && group.pathname.split('/').any(is_named);
     let processes = all_processes().ok()?.flatten();
     let mut found = processes.filter(|process| process.cgroups().is_ok_and(|groups| groups.into_iter().any(is_in)));
     found.find_map(|process| pid_of(&process))
@@ -97,6 +109,10 @@ fn open_of_process(pid: u32) -> Option<DataDirectory> {
 /// Postmaster of a new connection's backend, which has number `backend` in its pid namespace. `None` also if several
 /// could be meant: a primary and its standby have the same identifier, and their backends may have the same number.
 pub(super) fn find_postmaster_of(backend: i32, path: &Path, identifier: u64) -> Option<u32> {
+    // Others may not look into containers.
+    if !SystemUser::is_root() {
+        return None;
+    }
     let is_new = |pid: u32| read_age(pid).is_some_and(|age| age < BACKEND_AGE_MAX);
     let parent = |process: Process| {
         let stat = process.stat().ok().filter(|stat| matches!(&*stat.comm, "postgres" | "postmaster"))?;
@@ -113,27 +129,43 @@ pub(super) fn find_postmaster_of(backend: i32, path: &Path, identifier: u64) -> 
     found.next().is_none().then_some(first)
 }
 
-/// The directory of a container's sockets, by a path that stays valid while pgthaw runs.
-pub(super) fn open_socket_directory(postmaster: u32, path: &Path) -> Option<PathBuf> {
-    let root = Directory::open(format!("/proc/{postmaster}/root").as_ref()).ok()?;
-    let directory = root.open_within(path).ok()?;
-    let path = format!("{OPEN_DIRECTORIES}{}", directory.as_fd().as_raw_fd());
-    // Later connections open it again.
-    std::mem::forget(directory);
-    Some(path.into())
+/// Name of the link to the socket's directory, beside the link to the socket.
+pub(super) const PLACE: &str = "place";
+
+/// Makes a directory that stays valid while pgthaw runs, with a link to the server's socket. The container can redirect
+/// neither: the directory is in a file system that only this process sees, and the link leads to an opened socket.
+///
+/// # Errors
+/// Unless the socket belongs to the server's user. Needs root.
+pub(super) fn pin_socket(container: &Directory, server: &Postmaster) -> io::Result<PathBuf> {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let place = server.socket_directory.as_deref().ok_or_else(missing)?;
+    let name = format!(".s.PGSQL.{}", server.port.ok_or_else(missing)?);
+    let socket = container.open_within(place)?.open_socket(&name)?;
+    let owner = std::fs::metadata(format!("/proc/{}", server.pid))?.uid();
+    if fstat(&socket)?.st_uid != owner {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let file_system = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(file_system.as_fd())?;
+    let directory = fsmount(file_system.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    symlinkat(format!("{OPEN_DIRECTORIES}{}", socket.as_raw_fd()), &directory, name)?;
+    symlinkat(place, &directory, PLACE)?;
+    let path = format!("{OPEN_DIRECTORIES}{}", directory.as_raw_fd());
+    // Later connections open them again.
+    std::mem::forget((socket, directory));
+    Ok(path.into())
 }
 
-/// A user's number in the user namespace of a process (user_namespaces(7)); the same without a mapping.
-pub(super) fn uid_inside(pid: u32, uid: u32) -> u32 {
-    let map = std::fs::read_to_string(format!("/proc/{pid}/uid_map")).unwrap_or_default();
+/// A user's or group's number in the user namespace of a process, by `uid_map` or `gid_map` (user_namespaces(7)); the
+/// same without a mapping.
+pub(super) fn number_inside(pid: u32, map: &str, number: u32) -> u32 {
+    let map = std::fs::read_to_string(format!("/proc/{pid}/{map}")).unwrap_or_default();
     let mapped = map.lines().find_map(|line| {
         let mut numbers = line.split_whitespace().map(str::parse::<u32>);
         let (inside, outside, count) = (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
-        let at = uid.checked_sub(outside).filter(|at| *at < count)?;
+        let at = number.checked_sub(outside).filter(|at| *at < count)?;
         inside.checked_add(at)
     });
-    mapped.unwrap_or(uid)
+    mapped.unwrap_or(number)
 }
-
-/// Place of directories that this process opened.
-pub(super) const OPEN_DIRECTORIES: &str = "/proc/self/fd/";

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use procfs::Current as _;
 use procfs::process::{Process, all_processes};
 
-use super::container::open_socket_directory;
+use super::container::pin_socket;
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
 /// Possible symbolic links: tablespaces and a relocated WAL.
@@ -46,7 +46,7 @@ impl DataDirectory {
     pub fn of_server(postmaster: u32, path: &Path) -> Result<DataDirectory> {
         let here = DataDirectory::open(path);
         let Ok(used) = Directory::open(format!("/proc/{postmaster}/cwd").as_ref()) else { return here };
-        let is_used = |directory: &DataDirectory| is_same(directory.files.root(), &used);
+        let is_used = |directory: &DataDirectory| directory.files.root().is_same(&used);
         if here.as_ref().is_ok_and(is_used) {
             return here;
         }
@@ -108,9 +108,11 @@ impl DataDirectory {
     /// the server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
-        let is_here = is_server_of(server.pid, self.files.path());
-        let pid = if is_here { server.pid } else { self.find_in_namespaces(server.pid)? };
-        Some(Postmaster { pid, is_here, ..server })
+        if self.files.container().is_none() && is_server_of(server.pid, &self.files) {
+            return Some(server);
+        }
+        let pid = self.find_in_namespaces(server.pid)?;
+        Some(Postmaster { pid, is_here: self.files.container().is_none() && has_our_root(pid), ..server })
     }
 
     /// `number` is the server's pid in its container's pid namespace.
@@ -118,13 +120,22 @@ impl DataDirectory {
         let is_it = |process: &Process| {
             number_of(process).is_some_and(|called| u32::try_from(called) == Ok(number))
                 && Directory::open(format!("/proc/{}/cwd", process.pid()).as_ref())
-                    .is_ok_and(|used| is_same(self.files.root(), &used))
+                    .is_ok_and(|used| self.files.root().is_same(&used))
         };
         let known = Process::new(self.last_found.load(Ordering::Relaxed).cast_signed()).ok();
         let process = known.filter(is_it).or_else(|| all_processes().ok()?.flatten().find(is_it))?;
         let pid = pid_of(&process)?;
         self.last_found.store(pid, Ordering::Relaxed);
         Some(pid)
+    }
+
+    /// The server with an address that is valid here. `None` if its socket in its container cannot be opened.
+    pub fn reach(&self, server: Postmaster) -> Option<Postmaster> {
+        if server.is_here {
+            return Some(server);
+        }
+        let socket_directory = Some(pin_socket(self.files.container()?, &server).ok()?);
+        Some(Postmaster { socket_directory, ..server })
     }
 
     pub fn find_postmaster_pid(&self) -> Option<u32> {
@@ -341,18 +352,11 @@ impl Postmaster {
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
-
-    /// With an address that is valid here; `None` if it has no socket in its container.
-    pub fn reachable(self) -> Option<Postmaster> {
-        let inside = self.socket_directory.as_deref().filter(|_| !self.is_here);
-        let seen = inside.and_then(|path| open_socket_directory(self.pid, path));
-        (self.is_here || seen.is_some())
-            .then(|| Postmaster { socket_directory: seen.or(self.socket_directory.clone()), ..self })
-    }
 }
 
 fn read_postmaster_of(data_directory: &Tree) -> Option<Postmaster> {
-    read_postmaster_file(data_directory).filter(|server| is_server_of(server.pid, data_directory.path()))
+    read_postmaster_file(data_directory)
+        .filter(|server| data_directory.container().is_none() && is_server_of(server.pid, data_directory))
 }
 
 fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
@@ -370,11 +374,6 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
     Process::new(number).is_ok_and(|process| is_it(&process))
         || all_processes()
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
-}
-
-pub(super) fn is_same(one: &Directory, other: &Directory) -> bool {
-    let place = |directory: &Directory| directory.facts().map(|facts| (facts.st_dev, facts.st_ino)).ok();
-    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 /// Pid in the process's own namespace (`NSpid` of proc(5)).
@@ -414,14 +413,18 @@ pub(super) fn read_age(pid: u32) -> Option<Duration> {
 
 /// A server's working directory is its data directory, visible to its user and root. For other users, compares the
 /// program's name.
-fn is_server_of(pid: u32, data_directory: &Path) -> bool {
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    match fs::read_link(process.join("cwd")) {
-        Ok(directory) => directory == data_directory,
-        Err(_) => {
-            fs::read_to_string(process.join("comm")).is_ok_and(|name| matches!(name.trim(), "postgres" | "postmaster"))
-        }
+fn is_server_of(pid: u32, files: &Tree) -> bool {
+    match Directory::open(format!("/proc/{pid}/cwd").as_ref()) {
+        Ok(used) => used.is_same(files.root()) && has_our_root(pid),
+        Err(_) => fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|name| matches!(name.trim(), "postgres" | "postmaster")),
     }
+}
+
+/// Whether the process has this process's root directory, so that its paths are valid here.
+fn has_our_root(pid: u32) -> bool {
+    let root = |process: &str| Directory::open(format!("/proc/{process}/root").as_ref());
+    root(&pid.to_string()).is_ok_and(|root_of_it| root("self").is_ok_and(|own| own.is_same(&root_of_it)))
 }
 
 #[cfg(test)]

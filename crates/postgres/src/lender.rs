@@ -36,10 +36,8 @@ impl Lender {
                 format!("postmaster.opts does not escape the quotes in {option}: start the server without this option");
             return Err(Error::Program { program: "pg_ctl".into(), output });
         }
-        let postmaster = data_directory.find_postmaster();
-        if let Some(server) = postmaster.as_ref().filter(|server| !server.is_here) {
-            return Err(Error::InContainer { path: data_directory.path, pid: server.pid, action: "stop and start it" });
-        }
+        require_host_server(&data_directory, "stop and start it")?;
+        let postmaster = data_directory.read_postmaster();
         let found = postmaster.as_ref().and_then(|server| find_log(server.pid, data_directory.owner_uid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
@@ -148,6 +146,14 @@ fn find_log(pid: u32, owner_uid: u32) -> Option<(OwnedFd, PathBuf)> {
     (is_file && is_written).then_some((log, path))
 }
 
+/// A container's user chooses the files with which PostgreSQL's programs would run here.
+fn require_host_server(directory: &DataDirectory, action: &'static str) -> Result<()> {
+    match (directory.read_postmaster(), directory.find_postmaster_pid()) {
+        (None, Some(pid)) => Err(Error::InContainer { path: directory.path.clone(), pid, action }),
+        _ => Ok(()),
+    }
+}
+
 /// pg_ctl passes options to a shell.
 fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
@@ -157,10 +163,12 @@ fn quote(option: &str) -> String {
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
+    require_host_server(directory, "ask for its settings")?;
     // A FIFO among the configuration files would block postgres forever. SIGKILL, because postgres blocks SIGTERM.
     let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
-    command.args(read_options(&directory.files)).current_dir("/");
+    command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).arg("-D").arg(path);
+    // The last -C counts; as first argument, it would let root start postgres.
+    command.args(read_options(&directory.files)).args(["-C", name]).current_dir("/");
     // With a FIFO, the owner could delay postgres and meanwhile read its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {

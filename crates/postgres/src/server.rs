@@ -69,7 +69,7 @@ impl Server {
         let (address, database) = (reached.address(), reached.database.clone());
         let asked = async {
             prepare(&mut connection, &address).await?;
-            read_facts(&mut connection).await
+            read_facts(&mut connection, options.postmaster_pid).await
         };
         let (facts, started_at, sender) = reached.within(asked).await?;
         let first = options.keeps_first.then(|| Arc::new(Mutex::new(Some(connection))));
@@ -219,14 +219,17 @@ pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<()
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
 }
 
-async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>, Address)> {
+async fn read_facts(
+    connection: &mut PgConnection,
+    known: Option<u32>,
+) -> Result<(ServerFacts, Option<Timestamp>, Address)> {
     let failed = |source| Error::Query { action: "read the server's properties", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
     let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
     let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
     let mut facts = decode_facts(&row).map_err(failed)?;
-    facts.postmaster_pid = find_postmaster(&facts, backend_pid);
+    facts.postmaster_pid = known.or_else(|| find_postmaster(&facts, backend_pid));
     let port: Option<i32> = row.try_get("sender_port").map_err(failed)?;
     let host = row.try_get("sender_host").map_err(failed)?;
     let sender = Address { host, port: port.and_then(|port| u16::try_from(port).ok()), user: None };

@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use super::record::{Claim, Own, Source, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
 use crate::Map;
 use crate::warm::plan::Geometry;
+use host::files::Tree;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_listed_children;
 use host::linux::threads::Over;
@@ -77,13 +77,13 @@ impl Requests {
     /// If the kernel rejects the probe: no privilege, a container, or a build without the probe.
     pub fn open(
         map: &Map,
-        directory: &Path,
+        directory: &DataDirectory,
         page_bytes: u64,
         (wanted, postmaster_pid): (Wanted, Option<u32>),
         own: Arc<Own>,
     ) -> Result<Requests> {
-        let (files, watched) = Files::new(map, directory, page_bytes);
-        let probe = open_page_probe(&watched, files.units.unit_pages(), &directory.join(CONTROL))?;
+        let (files, watched) = Files::new(map, &directory.files, page_bytes);
+        let probe = open_page_probe(&watched, files.units.unit_pages(), &directory.path.join(CONTROL))?;
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
@@ -458,7 +458,7 @@ pub struct Segment {
 /// Watched files, in watch order.
 #[derive(Debug)]
 pub struct Files {
-    directory: PathBuf,
+    directory: Arc<Tree>,
     units: Units,
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
@@ -494,9 +494,9 @@ pub fn below(shift: u32) -> u64 {
 }
 
 impl Files {
-    pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
+    pub fn new(map: &Map, directory: &Arc<Tree>, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
         let mut files = Files {
-            directory: directory.to_owned(),
+            directory: Arc::clone(directory),
             units: Units { geometry: Geometry::of(&map.source), page_bytes },
             relations: map.relations.iter().map(|one| FilmRelation::of(&one.relation)).collect(),
             segments: Vec::new(),
@@ -517,12 +517,12 @@ impl Files {
     fn look(&self, segment: Segment) -> Option<WatchedFile> {
         let Segment { relation, fork, number } = segment;
         let path = &self.relations[relation].path;
-        let facts = path.segment_file(&self.directory, fork, number as u32).metadata().ok()?;
+        let facts = self.directory.facts_of(&path.segment_file(Path::new(""), fork, number as u32)).ok()?;
         let unit_blocks = self.units.unit_blocks();
         let segment_units = self.units.segment_blocks().div_ceil(unit_blocks);
-        let units = facts.len().div_ceil(self.units.block_size() * unit_blocks).min(segment_units);
+        let units = (facts.st_size as u64).div_ceil(self.units.block_size() * unit_blocks).min(segment_units);
         let salt = salt_of(path, fork).wrapping_add((number * segment_units) as u32);
-        Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
+        Some(WatchedFile { device: facts.st_dev, inode: facts.st_ino, units, most_units: segment_units, salt })
     }
 
     pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
@@ -15,6 +15,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Place of directories that this process opened.
+pub const OPEN_DIRECTORIES: &str = "/proc/self/fd/";
 
 /// Maximum depth of a directory tree to remove: each level keeps a descriptor open.
 const DEPTH_MAX: usize = 100;
@@ -67,7 +70,12 @@ impl Directory {
     pub fn open_within(&self, path: &Path) -> io::Result<Directory> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let opened = openat2(&self.descriptor, path, OPEN_DIRECTORY, Mode::empty(), resolve)?;
-        Directory::adopt(opened, &self.path.join(path.strip_prefix("/").unwrap_or(path)))
+        let named = |path: &Path| self.path.join(path.strip_prefix("/").unwrap_or(path));
+        let directory = Directory { descriptor: opened, path: named(path) };
+        // In a container, the kernel's name for it has no links.
+        let real = named(&std::fs::read_link(directory.pinned())?);
+        let is_it = Directory::open_itself(&real).is_ok_and(|other| other.is_same(&directory));
+        Ok(if is_it { Directory { path: real, ..directory } } else { directory })
     }
 
     fn adopt(descriptor: OwnedFd, path: &Path) -> io::Result<Directory> {
@@ -124,6 +132,31 @@ impl Directory {
     pub(super) fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         with_regular_facts(self.open_below(below, flags, Mode::empty())?.into())
+    }
+
+    /// Follows no link.
+    pub(super) fn facts_below(&self, below: &Path) -> io::Result<Stat> {
+        Ok(fstat(self.open_below(below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
+    }
+
+    pub fn is_same(&self, other: &Directory) -> bool {
+        let place = |one: &Directory| one.facts().map(|facts| (facts.st_dev, facts.st_ino)).ok();
+        place(self).is_some_and(|own| place(other) == Some(own))
+    }
+
+    /// The socket itself: not what a link leads to, nor what replaces it later.
+    pub fn open_socket(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let socket = openat(&self.descriptor, single(name.as_ref())?, flags, Mode::empty())?;
+        match FileType::from_raw_mode(fstat(&socket)?.st_mode) {
+            FileType::Socket => Ok(socket),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a socket")),
+        }
+    }
+
+    /// Path by the descriptor, which no rename or link can redirect.
+    pub fn pinned(&self) -> PathBuf {
+        format!("{OPEN_DIRECTORIES}{}", self.descriptor.as_raw_fd()).into()
     }
 
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {

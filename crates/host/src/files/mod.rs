@@ -13,8 +13,8 @@ mod owner;
 mod tree;
 
 pub use directory::{
-    Directory, Entry, EntryKind, directory_of, open_regular, open_regular_or_pipe, open_regular_with, read_at_most,
-    read_open_at_most, read_open_text_at_most, read_text_at_most,
+    Directory, Entry, EntryKind, OPEN_DIRECTORIES, directory_of, open_regular, open_regular_or_pipe, open_regular_with,
+    read_at_most, read_open_at_most, read_open_text_at_most, read_text_at_most,
 };
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use owner::{MADE_UP_CHARACTERS, OwnDirectory, as_owner_of, has_foreign_owner};

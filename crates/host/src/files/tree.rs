@@ -82,6 +82,18 @@ impl Tree {
         Ok((file, facts))
     }
 
+    /// Also of a file that this user may not read.
+    pub fn facts_of(&self, below: &Path) -> io::Result<Stat> {
+        match self.door_of(below) {
+            Some((door, behind)) => self.go_through(door)?.facts_below(behind),
+            None => self.root.facts_below(below),
+        }
+    }
+
+    pub fn container(&self) -> Option<&Directory> {
+        self.container.as_ref().map(|(root, _)| root)
+    }
+
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
@@ -221,7 +233,9 @@ mod tests {
         );
         assert_eq!(read("elsewhere/4/secret").unwrap(), "the container's");
         assert!(read("elsewhere/3/passwd").is_err() && read("log/passwd").is_err());
-        assert_eq!(tree.path(), path("pgdata"));
+        assert!(
+            tree.facts_of("elsewhere/1/1".as_ref()).unwrap().st_size > 0 && tree.facts_of("base/2".as_ref()).is_err()
+        );
     }
 
     #[test]

@@ -471,7 +471,7 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     let directory = target.data_directory.as_ref();
     let directory = directory.ok_or_else(|| Error::NothingSeen("the data directory is not known".to_owned()))?;
     let postmaster_pid = directory.find_postmaster_pid();
-    Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
+    Requests::open(map, directory, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
 /// Returns a function that queries the server's sessions, from any thread. `own` counts its queries.

@@ -467,8 +467,8 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
 fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     let path = &relation.relation.path;
     let size = |segment| {
-        let file = path.segment_file(Path::new(&directory.path), Fork::Main, segment);
-        std::fs::metadata(file).ok().map(|metadata| metadata.len())
+        let file = path.segment_file(Path::new(""), Fork::Main, segment);
+        directory.files.facts_of(&file).ok().map(|facts| facts.st_size as u64)
     };
     let bytes: u64 = (0..MOST_SEGMENTS).map_while(size).sum();
     match bytes / u64::from(directory.block_size) {

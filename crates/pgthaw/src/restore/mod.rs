@@ -307,7 +307,7 @@ async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected
         let cluster = directory.system_identifier;
         let situation = situation_of(&directory, arguments.tiers());
         let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
-        let had_server = directory.read_postmaster().is_some();
+        let had_server = directory.find_postmaster_pid().is_some();
         let directory = Some(directory);
         let source = Source { directory, had_server, is_same_cluster: true, remarks, ..Source::default() };
         return Ok((snapshot, selected, source));

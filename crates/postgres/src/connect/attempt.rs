@@ -1,3 +1,4 @@
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use sqlx::Connection as _;
@@ -6,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
 use super::system_user::{ActingAs, DEFAULT_PORT, SystemUser};
 use crate::answer::{Columns as _, ask_one};
-use crate::container::uid_inside;
+use crate::container::number_inside;
 use crate::{Address, Error, Result};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -69,10 +70,14 @@ impl Reached {
     /// psql in the server's container, if the socket is there.
     pub fn psql_inside(&self, postmaster: u32) -> Option<String> {
         let directory = self.candidate.directory_in_container()?;
-        let uid = self.socket_owner().map_or(0, |owner| uid_inside(postmaster, owner.uid));
+        let uid = number_inside(postmaster, "uid_map", self.socket_owner()?.uid);
+        let group = std::fs::metadata(format!("/proc/{postmaster}")).ok()?.gid();
+        let gid = number_inside(postmaster, "gid_map", group);
         let port = (self.candidate.port != DEFAULT_PORT).then_some(self.candidate.port);
         let (host, user) = (Some(directory.display().to_string()), Some(self.identity.role.clone()));
-        Some(format!("nsenter -t {postmaster} -a -S {uid} psql{}", Address { host, port, user }))
+        // The container's psql could be any program.
+        let inside = format!("setpriv --no-new-privs nsenter -t {postmaster} -a -S {uid} -G {gid}");
+        Some(format!("{inside} psql{}", Address { host, port, user }))
     }
 
     /// Omits the role if it is psql's default.

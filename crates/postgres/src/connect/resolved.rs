@@ -3,14 +3,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use host::files::open_regular;
+use host::files::{OPEN_DIRECTORIES, open_regular};
 use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tokio::net::UnixStream;
 
 use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
-use crate::container::OPEN_DIRECTORIES;
+use crate::container::PLACE;
 use crate::{Address, Error, Result};
 
 /// Timeout per host.
@@ -30,6 +30,8 @@ pub struct ConnectOptions {
     pub system_user: Option<String>,
     /// Host and port come from a data directory, possibly an attacker's.
     pub address_was_read: bool,
+    /// The server's process, if it is known before connecting: in a container.
+    pub postmaster_pid: Option<u32>,
     /// Tried first if no database is named.
     pub preferred_database: Option<String>,
     /// Keeps the first connection open for the next query in its database.
@@ -266,7 +268,7 @@ impl Candidate {
 
     /// The socket's directory, as the container names it.
     pub fn directory_in_container(&self) -> Option<PathBuf> {
-        std::fs::read_link(&self.host).ok().filter(|_| self.is_in_container())
+        std::fs::read_link(Path::new(&self.host).join(PLACE)).ok().filter(|_| self.is_in_container())
     }
 
     pub fn socket_file(&self) -> Option<PathBuf> {

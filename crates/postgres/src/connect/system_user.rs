@@ -5,11 +5,10 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use host::files::OPEN_DIRECTORIES;
 use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
-
-use crate::container::OPEN_DIRECTORIES;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system has no user {who}")]
@@ -38,10 +37,9 @@ impl SystemUser {
 
     /// Never returns root, who cannot run PostgreSQL. The user in a container may have another name on this host, or none.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
-        let uid = fs::symlink_metadata(file).ok()?.uid();
         let user = match file.starts_with(OPEN_DIRECTORIES) {
-            true => Some(SystemUser { uid, name: "postgres".into() }),
-            false => SystemUser::of_uid(uid),
+            true => Some(SystemUser { uid: fs::metadata(file).ok()?.uid(), name: "postgres".into() }),
+            false => SystemUser::of_uid(fs::symlink_metadata(file).ok()?.uid()),
         };
         user.filter(|user| user.uid != 0)
     }

@@ -5,6 +5,7 @@ use super::*;
 use crate::ForkMap;
 use crate::fixtures::{map_of, relation};
 use crate::trace::Wanted;
+use host::files::Tree;
 
 use host::units::BlockRange;
 use observe::pages::WatchedFile;
@@ -68,7 +69,7 @@ fn requests(wanted: Wanted, own: Arc<Own>, sees_requests: bool) -> (Requests, Ar
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, vec![0; 200 * 8192]).unwrap();
     }
-    let (files, watched) = Files::new(&map, directory.path(), 4096);
+    let (files, watched) = Files::new(&map, &Arc::new(Tree::open(directory.path(), &[]).unwrap()), 4096);
     assert_eq!(watched.iter().map(|file| file.units).collect::<Vec<_>>(), [200, 200]);
     let told = Arc::new(Mutex::new(Told::default()));
     let watch = Box::new(FakeWatch { told: Arc::clone(&told), sees_requests });
