@@ -1,12 +1,12 @@
 import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
 
-/** Value of a curve; `null` where a trial has none. */
+/** Point of a curve. `V` includes `null` if values can be missing. */
 export interface Point<V = number> {
   /** Seconds since the start of the workload. */
   at: number;
   median: V;
-  /** Range over the repeats, or within a span. */
+  /** Range over the repeats; for a single trial, over the span's samples. */
   min: V;
   max: V;
 }
@@ -70,7 +70,10 @@ export const servedCurve = (trials: Drawn[], name: string): Curve => stateCurve(
   return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
 });
 
-/** Throughput by the closed form at the middle of each second. Inverts t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)). */
+/**
+ * Throughput by the closed form at the middle of each second. Inverts `after`, the seconds for i transactions:
+ * t(i) = hit i + pages extra (1 − e^(−i/pages)).
+ */
 export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
   const hit = fit.hit_seconds.value / fit.clients;
   const extra = (fit.cold_seconds.value - fit.hit_seconds.value) / fit.clients;
@@ -127,7 +130,7 @@ export function tickInstants(served: Curve, step: number): number[] {
 export type Tier = "os" | "buffers";
 export type Instant = "before" | "after";
 
-/** Cached share of each piece, as a mean over the repeats. */
+/** Mean cached share of each piece of the relation, over the repeats. */
 export function stripOf(trials: Drawn[], name: string, relation: string, instant: Instant, tier: Tier): number[] {
   const strips = trials.filter((trial) => trial.name === name).flatMap(({ residency }) => residency.filter((one) => one.relation === relation)).map((one) => one[instant][tier]);
   const pieces = Math.max(0, ...strips.map((strip) => strip.length));

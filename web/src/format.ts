@@ -16,7 +16,7 @@ export function parseShown(json: string): unknown {
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
-/** As in the terminal, values from the very start are "at once". */
+/** Replaces `0.0 s` by "at once", as in the terminal. */
 export const instant = (value: number): string => (value < 0.05 ? "at once" : seconds(value));
 export const after = (value: number): string => (value < 0.05 ? "at once" : `after ${seconds(value)}`);
 /** 53:45:32 */
@@ -47,7 +47,7 @@ export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "k
 
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** At least three digits without trailing zeros, as crates/host/src/units.rs: `8 kB`, `1.47 GB`, `1023 MB`. */
+/** Rounds to three digits (from 1000 to four), without trailing decimal zeros, as crates/host/src/units.rs: `8 kB`, `1.47 GB`, `1023 MB`. */
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;

@@ -57,7 +57,6 @@ function showStudies(source: Source): void {
   void show(true);
 }
 
-/** A standalone report links to its own studies. */
 function navigation(appearance: Appearance, isServed: boolean): HTMLElement {
   const button = element("button", { type: "button", class: "theme", click: () => appearance.toggleTheme() });
   const name = (): void => {

@@ -1,7 +1,7 @@
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
-/** Figure of a point over its trials; infinite if an event did not occur. */
+/** Spread of a figure over a point's trials. A value not reached is infinite. */
 export interface Range {
   median: number;
   min: number;
@@ -90,7 +90,7 @@ export function endsOf({ min, max, interval }: Range): { min: number; max: numbe
   return interval ? { min: interval.low, max: interval.high } : { min, max };
 }
 
-/** `380–720 (holds in 75 %)`, if known. */
+/** The median's interval and coverage, if known: `380–720 (holds in 75 %)`. */
 export function intervalText(range: Range | null, render: (value: number) => string): string {
   const interval = range?.interval;
   if (!interval) return "";

@@ -26,7 +26,7 @@ interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | 
   trials: (SweepTrial & { samples: { second: number; transactions: number }[] })[];
 }
 
-/** Always on light paper. Fits are only in the report. */
+/** Always in the light theme, without fits of the closed form. */
 export function drawPicture(data: StoredStudy, [title = TITLE, explanation = EXPLANATION]: string[] = []): string {
   const trials = data.trials.map(({ point, repeat, samples }): Drawn => {
     const tps = samples.map(({ transactions }) => transactions);

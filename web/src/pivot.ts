@@ -84,8 +84,8 @@ export function valuesOf(axes: Axis[], name: string): string[] {
 export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
 
 /**
- * The measurement does not match the request, so it answers another question. Mirrors Finding::is_refusing of
- * finding.rs for older verdicts.
+ * Kinds for which Finding::is_refusing (finding.rs) holds: the trial measured something other than requested. A
+ * MeasurementVerdict has no flag for it.
  */
 const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache"];
 

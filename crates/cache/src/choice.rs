@@ -20,7 +20,7 @@ pub const CLEARLY: f64 = 0.8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
-    /// No server is running, so all snapshots are from before its next start.
+    /// No server is running, so every snapshot counts as from before the start.
     NotRunning,
     /// The start time cannot be determined. Treated as `NotRunning`.
     Unknown,
@@ -74,7 +74,7 @@ pub enum Reason {
 /// Chooses the newest snapshot that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. If
 /// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers.
 ///
-/// `headers` come from `Situation::count`, newest first in the store's order. A snapshot with an unreliable timestamp
+/// `headers`: from `Situation::count`, in the store's order (newest first). A snapshot with an unreliable timestamp
 /// (`says_nothing`) counts as from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
@@ -115,7 +115,7 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// Finds the newest snapshot whose timestamp is not in the future; if all are, the newest of them.
+/// Finds the newest snapshot, preferring those whose timestamp is not in the future.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
@@ -156,8 +156,8 @@ impl Warmth {
     }
 }
 
-/// Rates a snapshot by the sum of its tiers' blocks, each as a share of the tier's maximum, because shared_buffers is
-/// small, but worth more per byte.
+/// Finds the snapshot with the most blocks. Each tier counts relative to its maximum in `among`, because shared_buffers
+/// is small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -203,16 +203,16 @@ impl Databases {
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// Dropped databases of a snapshot, without recreated ones (new oid, but name in `known`): a restore finds their
-    /// relations by name.
+    /// Databases in `header` that were dropped. One whose name is in `known` was recreated and does not count, because
+    /// a restore finds its relations by name.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// Names of existing databases, from the snapshots. `None` if an existing user database is in no snapshot: it may
-    /// be a recreated one.
+    /// Names of existing databases, from the snapshots. `None` if an existing user database is in no snapshot: its name
+    /// is then unknown, and it may be a recreated database.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

@@ -11,7 +11,7 @@ use postgres::{PartitionedTable, Relation};
 pub struct Difference<'a> {
     /// Relations of the later map in its order, then removed ones.
     pub relations: Vec<RelationDifference<'a>>,
-    /// Relations without blocks in the earlier or the later map, listed because their indexes may have blocks.
+    /// Relations without blocks in at least one of the maps, listed because their indexes may have blocks.
     pub empty: Vec<&'a Relation>,
     pub partitioned: Vec<PartitionedTable>,
     pub has_os: bool,

@@ -137,7 +137,6 @@ impl Explain for Error {
     }
 }
 
-/// Hint for snapshots in the store of the server's owner.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
     format!("the server's owner keeps snapshots in {directory}: `pgthaw … --dir {directory}`")

@@ -140,7 +140,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // An error does not end the loop: even without errors, the kernel may keep some pages.
+                // Continues after an error: even without errors, some blocks may stay cached.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}
@@ -197,7 +197,7 @@ fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64)
     BlockRange::new(start, end.max(start))
 }
 
-/// PostgreSQL's limit is 2³² − 2 blocks; larger numbers are clamped.
+/// Converts block numbers to u32, clamping larger ones. PostgreSQL's maximum is 2³² − 2.
 pub fn numbers(range: BlockRange) -> Range<u32> {
     let clamp = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
     clamp(range.start)..clamp(range.end)

@@ -17,8 +17,8 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// If a larger share of the blocks has the same heat, the source is skipped. With more memory than data, all page flags
-/// are alike after weeks.
+/// Maximum share of blocks with the same heat in a usable source. If all data fits in memory, all page flags are alike
+/// after weeks.
 const SAME_MAX: f64 = 0.95;
 
 /// Sets the heat of `map` from the first usable source. `earlier`: paths of snapshots, newest first.

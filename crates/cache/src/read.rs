@@ -162,8 +162,8 @@ fn tidy(fork: &mut ForkMap) {
 
 const CONNECTIONS: usize = 4;
 
-/// Queries each database's relations, and with `with_sizes` their size, for use if files cannot be measured. For a
-/// database that cannot be queried, lists its files instead, if possible.
+/// Queries each database's relations, and their sizes if `with_sizes`. If a database cannot be queried, lists its
+/// files, provided that the data directory is known.
 async fn read_catalogs<'a>(
     server: &'a Server,
     inputs: &MapInputs<'a>,
@@ -394,7 +394,7 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
 /// Locks in the kernel make more threads useless.
 const THREADS_MAX: usize = 8;
 
-/// Tests whether cached pages of the cluster's files are visible, with PG_VERSION, a small file of the same owner.
+/// Tests on PG_VERSION, a small file of the same owner, whether cached pages of the cluster's files are visible.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
         return TierState::Unknown { reason: "the data directory is not on this host, or unknown".to_owned() };
@@ -412,7 +412,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segment files read per round. A segment file that is not full is the fork's last.
+/// Maximum number of a fork's segment files read per round. The first one that is not full is the fork's last.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds forks, their sizes and cached blocks. An unreadable segment file counts as not cached, and as full if a later
@@ -432,8 +432,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // No fork has so large a segment number: `open` returns no file, or an error if the directory is
-                // inaccessible.
+                // Opening a nonexistent segment file fails only if the directory is inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

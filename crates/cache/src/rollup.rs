@@ -175,7 +175,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// `partitions` counts only empty partitions until members are added.
+    /// Returns a group without members. Its `partitions` counts only empty ones; `compute_groups` adds the others.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {

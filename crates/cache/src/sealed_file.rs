@@ -141,7 +141,7 @@ impl Flaw {
         }
     }
 
-    /// True if the file is damaged or of another kind, so that another file may be readable.
+    /// True if the file is damaged or not of the expected kind, so another file may be readable.
     pub fn is_damage(&self) -> bool {
         matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
@@ -346,7 +346,7 @@ impl Footer {
         Ok(Footer { offset, bytes })
     }
 
-    /// Finds the last `marker`, because a label may contain the same bytes.
+    /// Finds the checksum after the last `marker`, because the label of a snapshot may contain the same bytes.
     pub fn checksum_offset(&self) -> Option<u64> {
         let marker = marker();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
@@ -381,12 +381,12 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 // Checks each column's page before the Parquet library reads it, because the library skips any number of unknown thrift
 // fields, decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
-/// Smallest size limit of a page: delta encoding pads its blocks, so even a few rows may need this much.
+/// Size limit of a page with few rows, which delta encoding may pad to this size.
 const PAGE_BYTES_MIN: u64 = 1024;
 
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// Maximum values in a delta block. No writer makes larger blocks.
+/// Maximum number of values in a block of the delta encoding. No writer makes larger blocks.
 const BLOCK_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -448,7 +448,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// `check` returns `None` for a decompressed page that cannot be decoded.
+    /// Reads the next column. `check` returns `None` if its decompressed page cannot be decoded.
     fn take<T: DataType>(
         &mut self,
         encoding: Encoding,

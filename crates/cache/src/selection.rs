@@ -18,11 +18,11 @@ pub struct Selection {
 type Key<'a> = (&'a str, String);
 
 impl Selection {
-    /// Returns positions in `relations`, which includes relations without blocks. `partitioned` tables have no
-    /// position.
+    /// Returns the positions of the selected relations in `relations`, which includes those without blocks.
+    /// `partitioned` tables have no position.
     ///
     /// # Errors
-    /// If a pattern matches nothing; the error has the first such pattern.
+    /// If a pattern matches nothing: names the first such pattern.
     pub fn find<'a>(
         &self,
         relations: impl Iterator<Item = &'a Relation>,

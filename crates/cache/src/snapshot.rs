@@ -9,7 +9,7 @@ use super::names::{BEST, NEWEST};
 use super::{Error, HeatSource, Lookups, Map, MapSource, Result, TierState};
 use postgres::{PartitionedTable, Relation};
 
-/// A stored map. Dirty flags are not stored, because a restore does not need them.
+/// A stored map of cached blocks, without dirty flags, which a restore does not need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub label: Option<String>,

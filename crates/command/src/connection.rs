@@ -270,7 +270,7 @@ impl ConnectionArguments {
             Ok(Some(string)) => render("-d", &string.render_without_password()),
             _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };
-        // If options name the cluster, commands need no PG* variables.
+        // sudo drops PG* variables, so commands need their values, unless options name the cluster.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         PastedCommands {

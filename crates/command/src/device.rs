@@ -49,7 +49,7 @@ pub fn read_device_with(
     Ok((Device { reads_per_second, bandwidth, ..known }, described))
 }
 
-/// Measured device: read latency by queue depth, without the kernel's CPU time.
+/// Device with the measured read latencies, minus the kernel's CPU time, which the model adds.
 pub fn probed(record: &DeviceRecord) -> Device {
     let measurement = &record.measurement;
     let point = |point: &cache::warm::probe::DepthPoint| {

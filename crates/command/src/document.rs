@@ -44,7 +44,7 @@ fn render_style() -> String {
     })
 }
 
-/// `title` is text, `body` markup; `json` may contain any names.
+/// Escapes `title` and `json`, but not `body`, which is HTML.
 pub fn render_document(title: &str, body: &str, json: &str) -> String {
     render_page(title, "style-src 'unsafe-inline'", &render_style(), body, json, "")
 }
@@ -70,7 +70,7 @@ pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &st
     )
 }
 
-/// `<` occurs only in JSON strings, where its escape is equivalent: no name can end the script element.
+/// Escapes `<`, which JSON contains only in strings; a name with `</script>` would end the script element.
 pub fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
@@ -108,7 +108,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // Returns open(2)'s error for a directory, pgthaw's own for a pipe or device.
+        // `open_regular` fails for a directory, pipe or device, and names it.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }

@@ -24,7 +24,7 @@ pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (found.kind(), full.or_else(|| found.hint()))
 }
 
-/// If the disk that was full has more free space now, some was freed since, or a quota was reached.
+/// Above this free space, the disk is not full now: files were deleted since, or a quota was reached.
 const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
 fn describe_full_disk(full: &FullDisk) -> String {

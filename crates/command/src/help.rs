@@ -1,4 +1,4 @@
-//! Help: examples, and one line instead of the connection options.
+//! Help texts: adds examples, folds the connection options into one line.
 
 use std::ffi::OsString;
 
@@ -25,7 +25,7 @@ pub fn with_help(command: Command) -> Command {
     fold_connection(with_examples(command.bin_name("pgthaw"), ""), &usual)
 }
 
-/// Adds examples to the command named `words`, and to its subcommands.
+/// Adds examples to the command named `words` and its subcommands.
 pub fn with_examples(command: Command, words: &str) -> Command {
     let needs_more = command.is_arg_required_else_help_set() || command.get_arguments().any(Arg::is_required_set);
     let examples = EXAMPLES.split("\n\n").find_map(|section| section.strip_prefix(words)?.strip_prefix('\n'));
@@ -39,7 +39,7 @@ pub fn with_examples(command: Command, words: &str) -> Command {
     })
 }
 
-/// Hides the `usual` connection options, except those with help of their own.
+/// Hides connection options, but not those whose help differs from `usual`.
 fn fold_connection(command: Command, usual: &Command) -> Command {
     let is_usual = |one: &Arg| usual.get_arguments().any(|known| known.get_help() == one.get_help());
     if command.get_name() == TOPIC {

@@ -135,7 +135,7 @@ impl Token {
             false => open_regular_or_pipe(path).map_err(failed)?,
         };
         let facts = file.metadata().map_err(failed)?;
-        // Pipes pass: only holders of their ends can read them.
+        // Anonymous pipes need no check: no other user can open them.
         if facts.is_file() && facts.mode() & 0o077 != 0 {
             return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
         }
@@ -201,8 +201,7 @@ enum Verdict {
 
 struct Ambiguous;
 
-/// Host of a request. A request to a proxy also names it in the first line; both must match. An HTTP/1.0 request may
-/// name no host.
+/// Host from the `Host` header or the request line (as sent to a proxy), which must agree. HTTP/1.0 needs neither.
 fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
     let mut named = headers.get_all(HOST).iter();
     let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
@@ -275,7 +274,7 @@ fn remember(secret: &str) -> Response<String> {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Timeout for a request's head. Browsers send it within milliseconds, and reconnect after idling longer.
+    /// Timeout for a request's head, which browsers send within milliseconds. Also ends idle connections.
     pub head: Duration,
     /// Timeout for the client to accept the next byte.
     pub stall: Duration,
@@ -335,7 +334,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Current time while pgthaw prepares an answer: the client does not cause that delay.
+    /// Last transfer, or now while pgthaw prepares an answer: that delay is not the client's.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }
@@ -403,7 +402,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 /// Maximum connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
 
-/// At the maximum, a new connection replaces one that was idle for this long.
+/// Idle time after which a new connection may replace one, if `CONNECTIONS_MAX` are open.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
 /// Time limit for pending answers at shutdown.

@@ -112,7 +112,7 @@ enum Target {
 impl ExportFile {
     /// Opens the target with its owner's rights.
     pub fn open(path: &Path, option: &'static str) -> Result<ExportFile, Error> {
-        // In a world-writable directory, any user may own the file.
+        // In a world-writable directory, takes the directory's owner: anyone may have created the file.
         let place = if is_shared(path) { directory_of(path) } else { path };
         let opened = as_owner_of(place, || open_target(path)).and_then(|opened| opened);
         let target = opened.map_err(|source| Error::ExportTo { path: path.to_owned(), option, source })?;
@@ -185,7 +185,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
         _ => {}
     }
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    // Fails for a missing directory, whose name may be mistyped.
+    // Fails for a missing directory: it may be mistyped.
     std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }

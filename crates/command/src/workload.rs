@@ -21,8 +21,8 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, by heat, coldest first: the bins of `Popularity::Measured` in reverse order,
-/// without the bin of absent blocks.
+/// Blocks of a relation to restore, coldest level first. `Popularity::Measured` has one bin per level, hottest first,
+/// then one of absent blocks.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -68,7 +68,7 @@ impl Classes {
     }
 }
 
-/// Makes one class per table and two per index. If no lookup was counted, all requests count as point lookups.
+/// Makes one class per table and two per index. Without counted lookups, all requests count as point lookups.
 ///
 /// # Errors
 /// If the counted scans do not explain a table's requests.
@@ -171,7 +171,7 @@ const FEWEST_SCANS: f64 = 0.01;
 /// Rows count as contiguous if they occupy at most this multiple of the blocks that they would fill.
 const NEIGHBOURS: f64 = 1.25;
 
-/// Tables of up to this many blocks warm up at once.
+/// Relations of up to this many blocks warm up so fast that wrong assumptions hardly matter.
 pub const SMALL_BLOCKS: u64 = 32;
 
 /// Unexplained requests per transaction above both limits are an error.
@@ -183,7 +183,7 @@ const WRITE_BLOCKS: f64 = 8.0;
 
 const SHORTEST_RANGE: f64 = 1.2;
 
-/// More index descents per transaction may come from a join, which visits adjacent rows in turn.
+/// Above this many index descents per transaction, a remark says that they may be ordered, as in a join.
 const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -406,11 +406,11 @@ impl Lookups {
 
 // ---- origin ----
 //
-// Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
-// also leaves blocks in buffers: those last loaded by COPY (GetAccessStrategy in PostgreSQL's freelist.c), all of an
-// INSERT, and for CREATE INDEX those of a small table. Buffers alone cannot identify a load, as many workloads read a
-// table's end. But a load does no lookups. With several lookups per buffer, loaded blocks were evicted, or are hardly
-// hotter than other blocks.
+// Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. But
+// bulk loads also leave blocks in buffers: COPY its last ones (GetAccessStrategy in PostgreSQL's freelist.c), INSERT
+// all, CREATE INDEX a whole small table. Buffers alone cannot identify a load, as many workloads read a table's end.
+// The number of lookups can: a load does none. After several lookups per buffer, loaded blocks were evicted, or are
+// hardly hotter than others.
 
 /// With this many lookups per buffer, heat is attributed to readers. If all blocks fit and are equally popular, 4
 /// lookups per buffer leave e^-4 (2 %) of them without a request; one lookup leaves 37 %.
@@ -419,7 +419,7 @@ const LOOKUPS_PER_BUFFER: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeatOrigin {
     Readers,
-    /// Heat that may come from a bulk load: number of lookups, and of cached blocks.
+    /// A bulk load may have caused the heat: few `lookups` per cached block.
     Load {
         lookups: u64,
         blocks: u64,
@@ -454,7 +454,7 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
 
 #[derive(Debug, Default)]
 pub struct Doubts {
-    /// Size and name of relations with `HeatOrigin::Load`; the sums of their counts follow.
+    /// Relations with `HeatOrigin::Load` (blocks, name); the next two fields are sums over them.
     loaded: Vec<(u64, String)>,
     lookups: u64,
     blocks: u64,

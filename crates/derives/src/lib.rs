@@ -1,5 +1,5 @@
-//! Derives that expand to nothing. Programs contain neither JSON Schemas nor TypeScript types; tests, which write both,
-//! use schemars and ts-rs under the same names.
+//! Derives that expand to nothing: programs need no JSON Schemas and TypeScript types. Tests, which write them, use
+//! the derives of the same names from schemars and ts-rs.
 
 use proc_macro::TokenStream;
 

@@ -105,7 +105,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// An error with its own message comes from pgthaw, which refuses another user's file.
+/// Hint for denied access. Only pgthaw's refusal of another user's file has an inner error.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {

@@ -102,7 +102,7 @@ impl Fork {
     }
 }
 
-/// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
+/// PostgreSQL's BlockNumber, 0 to 2³² − 2.
 pub type BlockNumber = u32;
 
 /// Blocks `[start, end)`.
@@ -227,7 +227,7 @@ fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     format!("{text} {}", units[unit])
 }
 
-/// Saturates, as an edited file may contain any amount.
+/// Saturates, as a hand-edited file may contain any amount.
 impl Add for Bytes {
     type Output = Bytes;
     fn add(self, other: Bytes) -> Bytes {

@@ -2,11 +2,10 @@
 
 use std::fmt::Display;
 
-/// Value `root` requires all tests that `scripts/setup --for test` prepares.
+/// Environment variable. With `root`, tests that `scripts/setup --for test` prepares may not be skipped.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Prints why a test is skipped, and returns `()`, `None` or `false` from it. A reason marked `machine` never fails the
-/// test.
+/// Prints why a test is skipped, and returns the default value from it. A reason marked `machine` never fails the test.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

@@ -113,7 +113,8 @@ impl WarmUp {
         }
     }
 
-    /// Returns the i that maximises −d′ ÷ d^`power`. With one relation: (Td − Tc) e^(−i/P) = `ratio` · Tc.
+    /// Returns the i with the greatest −d′(i) ÷ d(i)^`power`. With one relation, it solves
+    /// (Td − Tc) e^(−i/P) = `ratio` · Tc; `ratio` is 1 ÷ (`power` − 1).
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
         if let [pages] = self.pages[..] {
             return (pages * (self.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);

@@ -6,7 +6,7 @@ use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_
 use super::{Device, Error, PageClass};
 use host::units::Bytes;
 
-/// Relative uncertainty of the device and of a warm transaction. Devices are shared, and a probe is brief.
+/// Relative uncertainty of the device's figures and of a warm transaction's time. Devices are shared, probes are brief.
 pub const UNCERTAINTY: f64 = 0.15;
 
 const KEPT_POINTS: usize = 300;
@@ -123,7 +123,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Shows a computed time. Only exactly 0 is `AT_ONCE`: the figures shown for the first moment do not hold later.
+/// Shows a computed time. `AT_ONCE` is only for exactly 0, because the cold throughput is also shown.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -149,7 +149,7 @@ fn tell(word: &str, seconds: f64, shown: &str) -> String {
 /// Kernel CPU time of a read: 33 µs on the lab's machine (docs/model.md). Measured latencies include it.
 pub const READ_CPU_SECONDS: f64 = 33e-6;
 
-/// Catalog reads before the first transaction: some 160 blocks, many read ahead (docs/model.md).
+/// Reads, with read-ahead, of some 160 catalog blocks before the first transaction (docs/model.md).
 const STARTUP_READS: f64 = 40.0;
 
 #[derive(Clone, Debug)]
@@ -161,7 +161,7 @@ pub struct ColdStart {
     pub device: Device,
     pub read_ahead: Bytes,
     pub block_bytes: f64,
-    /// Pages of shared_buffers; infinite if one tier holds everything.
+    /// Pages of shared_buffers. If infinite, `os_pages` is the only cache.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub client_reads: f64,

@@ -16,22 +16,22 @@ pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 /// PostgreSQL's default; the typed figures include no block size.
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// shared_buffers are at least 128 kB; below 1 MB there is no page cache.
+/// Minimum of `memory`: less leaves no page cache beside the smallest shared_buffers (128 kB).
 const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
-/// Reads of a restore in flight, and their size (docs/plan.md).
+/// Concurrent reads of a restore, and bytes of each (docs/plan.md).
 pub const RESTORE_DEPTH: u32 = 4;
 const RESTORE_READ_BYTES: f64 = 262_144.0;
 
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if slower than no restore by both this factor and this difference. Smaller differences are within
-/// the forecast's steps.
+/// A restore is late if it delays half of the throughput by both this factor and these seconds. Less is within the
+/// forecast's steps.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
-/// Keys that --what-if can change, and keys that only a complete forecast accepts.
+/// Keys that --what-if accepts, and those it refuses.
 const CHANGEABLE: [&str; 7] = ["riops", "rbps", "memory", "shared_buffers", "clients", "cores", "hit"];
 const WHOLE: [&str; 6] = ["pages", "miss", "tps", "accesses", "read_ahead", "popularity"];
 
@@ -49,7 +49,7 @@ pub struct Numbers {
     pub cores: Option<f64>,
     pub riops: Option<f64>,
     pub rbps: Option<Bytes>,
-    /// Memory for both tiers, and for shared_buffers alone.
+    /// shared_buffers and page cache together, and shared_buffers alone.
     pub memory: Option<Bytes>,
     pub shared_buffers: Option<Bytes>,
     pub read_ahead: Option<Bytes>,
@@ -152,7 +152,7 @@ impl Numbers {
         Ok(changed)
     }
 
-    /// A cold restart without a server. `cores`: those of this machine, as the default.
+    /// Describes a cold restart from these figures alone. `cores` is the default.
     ///
     /// # Errors
     /// If a figure is missing or impossible.
@@ -303,7 +303,7 @@ impl RoughEstimate {
     }
 }
 
-/// Points at which throughput rises most steeply, with one client, uniform popularity and no limit.
+/// Points at which throughput rises most steeply, with one client, uniform popularity and unlimited reads per second.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Knees {
     /// All pages as one relation.

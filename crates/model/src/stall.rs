@@ -20,14 +20,14 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Time whose median rate is the usual rate, and minimum of this time.
+/// Preceding seconds whose median rate is the usual rate: maximum and minimum.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
 /// A better rate for this many seconds does not end a stall.
 const BETTER_SECONDS: usize = 1;
 
-/// Longer spans below the usual rate are a new level, unless they do hardly any work.
+/// Longer low spans are a new level. Below `HARDLY_ANY` of the usual rate, the second limit applies.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
@@ -119,13 +119,13 @@ impl StallFinder {
         if is_short || level < HARDLY_ANY * open.usual { Some(open) } else { stop() }
     }
 
-    /// The stop in a low span that then kept a low level. The level is new, but the stop was a stall.
+    /// Finds a stop followed by a lower level. The level is new, but the stop was a stall.
     fn stop_before_level(&self, low: &Low) -> Option<StallSpan> {
         let is_stopped = |rate: &f64| *rate < HARDLY_ANY * low.usual;
         let (begin, end) = (low.rates.iter().position(is_stopped)?, low.rates.iter().rposition(is_stopped)? + 1);
         let rates = low.rates[begin..end].to_vec();
         let stop = Low { begin: low.begin + begin, end: low.begin + end, rates, is_usual: true, ..*low };
-        // As if stops were usual: shorter ones do not count.
+        // `is_usual` makes `judge` ignore stops shorter than `STOP_SECONDS`.
         let found = self.judge(&stop).filter(|_| end < low.rates.len())?;
         Some(StallSpan { is_usual: low.is_usual, ..found })
     }

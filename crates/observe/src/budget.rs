@@ -247,7 +247,7 @@ pub async fn open_time_source(
 
 type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
 
-/// `None` if SQL is wanted, or is the only source left.
+/// The source is `None` if SQL is wanted, or is the only one left.
 pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {

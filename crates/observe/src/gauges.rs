@@ -62,7 +62,7 @@ pub struct OsSample {
 pub struct TaskShare {
     pub tasks: u32,
     pub cpu_seconds: f64,
-    /// Ready, waiting for a processor; 0 if not counted.
+    /// Time that ready tasks waited for a processor; 0 if not counted.
     pub run_delay_seconds: f64,
     pub involuntary_switches: f64,
 }
@@ -249,7 +249,7 @@ impl ServerProcesses {
     }
 }
 
-/// Counters at one instant. An unreadable one counts as idle, so that the trial continues.
+/// Counters at one instant. Unreadable ones are 0 or `None`, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
     /// Scheduled second.

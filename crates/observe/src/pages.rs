@@ -31,8 +31,7 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// First request for a unit.
     Requested,
-    /// Repeated request. Reported only for units selected by hash or, until the process has `Role::Wanted`, for fetched
-    /// units.
+    /// Repeated request for a unit selected by hash or, unless the process has `Role::Wanted`, for a fetched unit.
     Again,
     /// First fetch into the page cache.
     Fetched,
@@ -54,8 +53,8 @@ pub struct PageEvent {
     pub units: u64,
     pub fetched: u64,
     pub pid: u32,
-    /// Totals of the process: pages requested, and pages fetched again. The latter is briefly too low during a fetch.
-    /// Both are 0 for fetches.
+    /// Totals of the process: pages requested, and pages fetched again (briefly too low during a fetch). Both are 0 in
+    /// `Fetched` and `Grown` events.
     pub pages: u64,
     pub pages_again: i64,
 }
@@ -63,7 +62,8 @@ pub struct PageEvent {
 /// Kind of process. All activity of a process without a role is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Reports only requests for units that processes of other roles fetched, as `PageEventKind::Again`, once each.
+    /// Process outside the recorded job: only requests for units that other roles fetched are reported, once per unit,
+    /// as `PageEventKind::Again`.
     Other = 1,
     /// pgthaw itself: only its fetches are reported.
     Own,
@@ -78,7 +78,7 @@ pub trait PageWatch: Send {
     /// Returns false if the bitmaps have no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
-    /// Extends a file's part of the bitmaps to its maximum. Returns false if too few bitmap words are left.
+    /// Extends a file's part of the bitmaps to `most_units`. Returns false if too few bitmap words are left.
     fn make_room(&mut self, file: u32) -> Result<bool, Error>;
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error>;
@@ -86,7 +86,7 @@ pub trait PageWatch: Send {
     /// Must be called at the end of a process: its pid may be reused.
     fn forget(&mut self, pid: u32);
 
-    /// Waits for new processes, `over` or the timeout. Returns new pids.
+    /// Waits for new processes, for `at_most` or until the activity is over. Returns their pids.
     fn wait_for_arrivals(&mut self, over: &Over, at_most: Duration) -> Vec<u32>;
 
     fn drain(&mut self, visit: &mut dyn FnMut(PageEvent));

@@ -33,7 +33,7 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files whose cached pages are counted. A file with a number also counts for the relation of that number.
+    /// Files whose cached pages are counted, each with its relation's index if it also counts for a relation.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,
@@ -310,7 +310,6 @@ pub struct BackendTotals {
 }
 
 impl BackendReads {
-    /// `io_workers_serve` is `Strategy` if the strategy's SQL scans tables.
     pub fn new(postmaster_pid: u32, io_workers_serve: BackendRole) -> BackendReads {
         BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
     }
@@ -373,7 +372,7 @@ fn classify(title: &str) -> BackendRole {
     }
 }
 
-/// pgbench's role, used for nothing else, so it identifies the workload.
+/// pgbench's role, which only the workload uses.
 pub const WORKLOAD_ROLE: &str = "pgthaw_workload";
 
 pub const STRATEGY_ROLE: &str = "pgthaw_strategy";

@@ -16,10 +16,10 @@ pub struct Statistic {
     /// Number of waits; 0 if only their time is known, as from sampling.
     pub count: u64,
     pub total_ns: u64,
-    /// Shortest wait. In `top` it can be a lower limit. `None` if lengths are unknown.
+    /// Shortest wait, in `top` possibly its lower limit. `None` if lengths are unknown.
     pub min_ns: Option<u64>,
-    /// Longest wait, at most `total_ns` and the length of the observation. In `top` it includes time before the step.
-    /// It may be a bucket's upper limit, at most twice too large.
+    /// Longest wait, at most the length of the observation. At most `total_ns`, except in `top`, where it includes time
+    /// before the step. It may be a bucket's upper limit, at most twice too large.
     pub max_ns: Option<u64>,
     /// Counts by bucket n from 0: the first is below 1024 ns, bucket n begins at 2^(9+n) ns, and the last is unlimited.
     #[ts(skip)]
@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Subtracts `before_ns`, the part before the observation, from one wait. Chooses the shortest wait of at least
-    /// `least_ns`, so that none becomes too short.
+    /// Subtracts `before_ns` from the wait that had lasted so long when the observation began. Its length is unknown:
+    /// takes the shortest wait of at least `least_ns`.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };

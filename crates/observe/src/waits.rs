@@ -38,7 +38,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
     pub looks: u32,
-    /// Number of transactions active besides the flushing one, counted as for `commit_siblings`; sum of all `looks`.
+    /// Number of transactions active besides the flushing one, as `commit_siblings` counts; summed over these samples.
     pub others: u32,
 }
 

@@ -37,7 +37,7 @@ pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// A first progress line later than this many intervals is late.
+/// Number of intervals after which a first progress line counts as late.
 const LATE: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -201,7 +201,7 @@ pub struct LoggedTransaction {
 }
 
 impl LoggedTransaction {
-    /// Shifts the end to a clock that is `microseconds` behind.
+    /// Converts the end to a clock that is `microseconds` behind.
     pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
         let ended_us = self.second.saturating_mul(1_000_000).saturating_add(i64::from(self.microsecond));
         let ended_us = ended_us.saturating_sub(microseconds);
@@ -220,7 +220,7 @@ pub enum TransactionEnd {
     Answered { latency_us: u64, lag_us: u64 },
     /// Failed after all retries.
     Failed,
-    /// Skipped, as it was too late to start.
+    /// Too late to start.
     Skipped,
 }
 

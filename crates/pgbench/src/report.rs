@@ -48,7 +48,7 @@ pub struct PgbenchReport {
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Of the first and the last progress interval with a lag: time of its middle, and mean lag, both in seconds.
+    /// Middle and mean lag, in seconds, of the first and the last progress interval with a lag.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -94,8 +94,7 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Estimates the requested rate (`--rate`) if pgbench did not reach it: the lag grows each second by the missed
-    /// share.
+    /// Estimates the requested rate (`--rate`) if pgbench missed it: at 90% of it, the lag grows by 0.1 s per second.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);

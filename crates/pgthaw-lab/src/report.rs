@@ -15,7 +15,7 @@ const FORMAT: u32 = 1;
 /// A study, as sent by `serve` or embedded in a report.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyData {
-    /// Question, or topic of a study of warmers.
+    /// The question; if a study of warmers has none, its topic.
     pub subject: String,
     /// Answer to the study's question in a sentence.
     pub headline: String,
@@ -34,7 +34,7 @@ pub struct StudyData {
     pub ratios: Vec<WarmerRatio>,
     /// Effects of warmers on the load, if only the warmer varies.
     pub traffic: Traffic,
-    /// Doubts about a study of warmers that were known before its trials.
+    /// Warnings about a study of warmers, independent of its trials' results.
     pub remarks: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct TrialData {
     pub series: TrialSeries,
 }
 
-/// A study in a report, with details of its trials unless there are too many.
+/// A study in a report.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyInPage {
     pub study: StudyData,
@@ -73,7 +73,7 @@ pub struct PageData<'a> {
 }
 
 impl TrialData {
-    /// Omits the trial's seconds; its curves have at most `spans_max` spans.
+    /// Replaces the trial's samples by curves of at most `spans_max` points.
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
         let series = TrialSeries::new(&trial, spans_max);
         trial.samples.clear();

@@ -1,4 +1,4 @@
-//! One file or folder per subcommand; the doc comments of its options are the help.
+//! One file or folder per subcommand. The doc comments of a subcommand's options are its help.
 
 mod cli;
 mod doctor;

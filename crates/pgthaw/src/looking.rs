@@ -16,7 +16,7 @@ pub const RETRY: Duration = Duration::from_secs(1);
 
 pub struct Looking<'a> {
     pub server: &'a Server,
-    /// Session for sampling; `who` is the session that identifies processes.
+    /// Session for sampling. The session `who` identifies the sampled processes.
     pub looks: PgConnection,
     pub who: PgConnection,
     pub own_pids: Vec<u32>,

@@ -5,7 +5,7 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use terminal::Progress;
 
-/// After this call, signals interrupt the work cleanly instead of ending the process.
+/// Makes signals interrupt the work cleanly instead of ending the process.
 pub fn end_in_good_order() -> Arc<Control> {
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);

@@ -77,7 +77,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
         })))
     };
     let read = async {
-        // Outside of a transaction, which could cache statistics.
+        // Runs outside a transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -200,7 +200,7 @@ fn is_client(word: &str) -> bool {
     word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Processes of the same type, state and wait.
+/// Type, state and wait event that processes share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Wait {
     /// Kind of process.
@@ -214,7 +214,7 @@ pub struct Wait {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WaitLook {
     pub seen: Vec<(Wait, u32)>,
-    /// Other writing transactions during a WAL flush; `None` if none was seen.
+    /// Other writing transactions during a WAL flush; `None` if no flush was seen.
     pub others_at_flush: Option<u32>,
 }
 

@@ -112,7 +112,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
-        // No timeout: writing dirty buffers takes any time.
+        // No timeout: writing dirty buffers may take long.
         ask_where_it_is(connection, PG_BUFFERCACHE, (EVICT, Duration::MAX), statement).await?;
     }
     Ok(())

@@ -161,7 +161,7 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     let identifier = directory.system_identifier;
     match server.map(|server| server.facts.postmaster_pid) {
         Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
-        // The role may not see the server's path. `path` may be a local copy of the cluster.
+        // Without the server's postmaster pid, `path` may be a copy of its cluster.
         Some(None) => match directory.find_postmaster_pid() {
             Some(pid) => format!("{path} belongs to this cluster ({identifier}) and to the postmaster {pid}"),
             None => format!("{path} belongs to this cluster ({identifier}), but has no postmaster on this host"),

@@ -57,7 +57,7 @@ impl DataDirectory {
 }
 
 impl DataDirectory {
-    /// The same directory as its server sees it: in a container, links of tablespaces lead to the container's files.
+    /// The directory as its server sees it: in a container, links of tablespaces lead to the container's files.
     pub fn as_seen_by_its_server(self) -> DataDirectory {
         let contained = self.find_postmaster().filter(|server| !server.is_here);
         contained.and_then(|server| open_of_process(server.pid)).unwrap_or(self)

@@ -14,7 +14,7 @@ use procfs::process::{Process, all_processes};
 use super::container::pin_socket;
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
-/// Possible symbolic links: tablespaces and a relocated WAL.
+/// Paths that may be symbolic links: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -104,8 +104,8 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// Also finds a server in a container. The pid is valid on this host; addresses are those of the container. Requires
-    /// the server's user or root.
+    /// Also finds a server in a container. The pid is valid on this host, the addresses in the container. Requires the
+    /// server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
         if self.files.container().is_none() && is_server_of(server.pid, &self.files) {
@@ -115,7 +115,7 @@ impl DataDirectory {
         Some(Postmaster { pid, is_here: self.files.container().is_none() && has_our_root(pid), ..server })
     }
 
-    /// `number` is the server's pid in its container's pid namespace.
+    /// Finds the pid on this host; `number` is the pid in the server's container.
     fn find_in_namespaces(&self, number: u32) -> Option<u32> {
         let is_it = |process: &Process| {
             number_of(process).is_some_and(|called| u32::try_from(called) == Ok(number))
@@ -218,7 +218,7 @@ impl DataDirectory {
     }
 }
 
-/// Adds the error to `refused`; other directories are still read.
+/// Adds an error to `refused`, and returns an empty list for it.
 fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -277,7 +277,7 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 // ---- control file ----
 //
 // `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
-// sizes always follow the constant `floatFormat`.
+// block and segment sizes always follow the constant `floatFormat`.
 
 /// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1234567.0;
@@ -323,7 +323,7 @@ impl ControlFile {
     }
 }
 
-/// Offset of the block and segment sizes, which follow the 8-byte aligned constant.
+/// Offset of the block and segment sizes, which follow the 8-byte aligned `FLOAT_FORMAT`.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
@@ -338,7 +338,7 @@ fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], Str
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
     pub pid: u32,
-    /// False in a container: the addresses are valid in it only.
+    /// False for a server in a container: its addresses are valid only there.
     pub is_here: bool,
     pub port: Option<u16>,
     pub socket_directory: Option<PathBuf>,
@@ -348,7 +348,7 @@ pub struct Postmaster {
 }
 
 impl Postmaster {
-    /// Start time by the process's age, which clock changes do not affect; else from the file.
+    /// Start time from the process's age, which clock changes do not affect; else `started_at`.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }

@@ -104,7 +104,7 @@ pub enum Error {
     ProgramMissing(String),
     #[error("cannot listen on {host}: {reason}")]
     Listen { host: String, reason: String },
-    /// A wait for initdb or for a start was interrupted.
+    /// A wait for initdb or a start was interrupted.
     #[error("stopped by the user")]
     Interrupted,
     #[error("{program} failed: {output}")]
@@ -144,7 +144,7 @@ impl Error {
         }
     }
 
-    /// Whether the connection broke or no server accepts one. Excludes undecodable replies.
+    /// Whether the connection broke or no server accepts a connection. Excludes undecodable replies.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -179,7 +179,7 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// Whether the database does not exist or refuses connections, as template0 does.
+    /// Whether the database does not exist or refuses connections (template0).
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -188,8 +188,8 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// Whether another database may accept the connection. Excludes timeouts, and wrong passwords, which would be two
-    /// failed logins.
+    /// Whether another database may accept the connection. Excludes timeouts and wrong passwords: a retry would be a
+    /// second failed login.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })

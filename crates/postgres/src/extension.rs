@@ -12,7 +12,7 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps schemas from being renamed or dropped during a statement. It is sent in the same transaction, so that a
+/// Keeps schemas from being renamed or dropped during a statement. Sent in the same transaction, so that a
 /// stopped pgthaw leaves no lock. Unlike a row lock, it needs no transaction id. The timeout is below deadlock_timeout:
 /// no other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
@@ -34,8 +34,8 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Replaces each `{name}` by its value, or by the schema. Braces inside of values stay. Drops comments, because a
-    /// value may contain a line end.
+    /// Replaces each `{name}` by its entry in `values`, else by the schema. Braces in values stay. Drops comments,
+    /// because a value may contain a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -79,7 +79,7 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// `None` if `statement` returns no SQL. Errors name the missing privilege.
+/// Runs the SQL returned by `statement`, if any. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -98,7 +98,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// Uses a cursor for many rows, so that a stopped client leaves no lock.
+/// Fetches rows after the transaction's end (`WITH HOLD`), so that a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -248,8 +248,8 @@ impl Prewarmer {
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Returns loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A dropped future
-    /// still loads up to 8 MB.
+    /// Returns the number of loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A
+    /// dropped future still loads up to 8 MB.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,

@@ -136,7 +136,6 @@ pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
 }
 
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
-    // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
     ask_all(connection, "read the errors of the configuration", question).await
 }
@@ -150,7 +149,7 @@ pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec
 
 // ---- setting value ----
 //
-// Like guc.c, rounds to the next smaller unit, then to the setting's own unit.
+// guc.c rounds a value to the next smaller unit, then to the setting's own unit.
 
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];
@@ -212,7 +211,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Drops blanks, quotes, case and the schema pg_catalog, which make no difference.
+/// Drops blanks, quotes, case and the schema pg_catalog.
 fn simplify(text: &str) -> String {
     let letters = text.chars().filter(|one| !one.is_whitespace() && *one != '"');
     let simple: String = letters.flat_map(char::to_lowercase).collect();

@@ -1,4 +1,4 @@
-//! pgbench's command lines, scripts and logs. Threads log whole wall-clock seconds: start pgbench on a full second.
+//! pgbench's command lines, scripts and logs. pgbench logs whole wall-clock seconds: start it on a full second.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -32,7 +32,7 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
-    /// For command lines to run on another machine, which has pgbench in PATH.
+    /// Uses the PATH of another machine, which runs the command lines.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
@@ -126,7 +126,7 @@ pub struct Load {
     pub jobs: u32,
     /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
-    /// Slower transactions are counted. With a rate, transactions that are overdue by more are skipped.
+    /// pgbench counts slower transactions. With a rate, it skips those that are overdue by more than this limit.
     pub latency_limit_ms: Option<f64>,
     /// Maximum tries after deadlocks and serialization failures; more than one requires pgbench 15.
     pub max_tries: u32,
@@ -143,7 +143,7 @@ pub enum Length {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TransactionLog {
     Seconds,
-    /// Random share of the transactions, above 0 to 1.
+    /// Random share of the transactions: above 0, at most 1.
     Transactions(f64),
 }
 

@@ -1,5 +1,5 @@
-//! Commands for hints. Names are chosen by others, so they are quoted for SQL and the shell. In sentences, commands are
-//! in backticks (`terminal::complete_commands`).
+//! Commands for hints. Others choose the names of databases and roles, so these are quoted for SQL and the shell. In
+//! sentences, commands are in backticks (`terminal::complete_commands`).
 
 use std::fmt;
 
@@ -55,7 +55,6 @@ pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }
 
-/// GRANT on an object that exists in each database.
 pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
     run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
 }
@@ -64,7 +63,7 @@ fn run(database: &str, statement: &str) -> String {
     format!("`psql -d {} -c {}`", quote_database(database), quote_argument(statement))
 }
 
-/// A name like a connection string becomes `dbname=…`: it could lead to another server.
+/// Writes a name like a connection string as `dbname=…`: psql could connect to another server.
 fn quote_database(name: &str) -> String {
     match name.contains('=') || name.contains("://") {
         true => quote_argument(&format!("dbname={}", quote_value(name))),

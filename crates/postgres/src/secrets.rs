@@ -20,7 +20,7 @@ const SECRET_WORDS: &str = concat!(
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// Quoted value: nested in a shell's or SQL's quotes, in its own quotes, or in unclosed ones.
+/// Quoted value, also within a quoted shell word or SQL string, or without its closing quote.
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
@@ -63,7 +63,7 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
         // URL parameters with a percent-encoded name, which may be a secret's name.
         r"([?&][a-z0-9_]*%[a-z0-9_%]*=)[^\s&'\x22]+",
-        // Access tokens of GitHub, GitLab, Slack and AWS. Long and case-sensitive, as tables may have similar names.
+        // Access tokens of GitHub, GitLab, Slack and AWS. Length and case matter, as tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
         r"(\b(?-i:github_pat_|glpat-|xox[a-z]-))[a-z0-9_-]{20,}",
         r"(\b(?-i:AKIA|ASIA))(?-i:[A-Z0-9]{16})\b",

@@ -104,7 +104,7 @@ impl Server {
         self.first.as_ref().map(|first| lock(first))
     }
 
-    /// psql command as a superuser: the connected role, the server's local owner or postgres.
+    /// psql command that connects as a superuser: the connected role, else the local server's owner, else `postgres`.
     pub fn psql(&self) -> String {
         if let Some(inside) = self.facts.postmaster_pid.and_then(|pid| self.reached.psql_inside(pid)) {
             return inside;
@@ -271,8 +271,8 @@ fn has_data(debug_io_direct: &str) -> bool {
 
 // ---- telling ----
 //
-// A session flushes its statistics after about a second, or on request (since 15). pgthaw subtracts its own sessions'
-// share.
+// A session flushes its statistics about once a second, or on request (since 15). pgthaw subtracts its own sessions'
+// statistics.
 
 /// Query that also flushes the session's statistics, if supported.
 macro_rules! telling {

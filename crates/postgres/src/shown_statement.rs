@@ -5,14 +5,14 @@ const VALUE: &str = "?";
 
 const LOOKED_AT_BYTES: usize = 4096;
 
-/// A plus or minus after these words belongs to the number. Other words may be names.
+/// Keywords before a number's sign. After other words, which may be names, plus and minus are operators.
 const BEFORE_A_SIGN: &str = "and as between by case default else from in like limit not offset on or return returning \
                              select then when where";
 
 const SYMBOLS: &str = "+-*/<>=~!@#%^&|?,();:[].{}";
 
-/// One line with `?` for each value. One `?` replaces the rest after an unclosed quote, or a string whose end depends
-/// on `standard_conforming_strings`.
+/// Statement on one line, with `?` for each value, and for everything after an opening quote whose closing one is
+/// missing or depends on `standard_conforming_strings`.
 pub fn show_statement(text: &str) -> String {
     let looked_at = &text[..text.floor_char_boundary(LOOKED_AT_BYTES)];
     let mut tokens = Vec::new();
@@ -97,7 +97,7 @@ impl Shown {
     }
 
     fn push_value(&mut self) {
-        // `1` and `.5`, or parts of a string, are one value.
+        // Adjacent value tokens form one number (`1`, `.5`) or string.
         if self.last == Part::Value && self.text.ends_with(VALUE) {
             self.is_apart = false;
             return;

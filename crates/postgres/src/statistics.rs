@@ -259,7 +259,7 @@ pub struct CheckpointPulse {
     pub sync_ms: f64,
     /// Buffers written; updated while a checkpoint writes.
     pub buffers: u64,
-    /// WAL since the last redo point, and seconds since that checkpoint's start.
+    /// WAL since the last completed checkpoint's redo point, and seconds since that checkpoint started.
     pub wal_bytes: u64,
     pub since_seconds: f64,
     /// checkpoint_timeout and max_wal_size.

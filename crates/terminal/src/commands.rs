@@ -10,7 +10,7 @@ use host::failure::quote_argument;
 /// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// After `TYPED`, requests the running command without its user option.
+/// Suffix of `TYPED`: the running command without its user option.
 const WITHOUT_USER: &str = "(no -U)";
 
 /// Placeholder for a command that is unknown until the connected role is known.
@@ -18,8 +18,8 @@ const MONITOR: &str = "GRANT pg_monitor TO …";
 
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
-/// Protects the preceding backtick, as in a job's command line, from changes. It has no width. Data cannot contain it,
-/// because `printable` escapes it. Printing removes it.
+/// Zero-width mark between a backtick and a command that must stay unchanged, such as a job's. Printing removes it.
+/// Data cannot contain it, because `printable` escapes it.
 const NO_ADVICE: char = '\u{2060}';
 
 /// Start of a loop over databases.
@@ -201,7 +201,7 @@ impl Run {
     }
 }
 
-/// Skips the text of `LOOP` within a quoted database name.
+/// Position of the first `LOOP` outside of quotes.
 fn find_loop(command: &str) -> Option<usize> {
     command.match_indices(LOOP).map(|(at, _)| at).find(|at| shlex::split(&command[..*at]).is_some())
 }

@@ -57,8 +57,8 @@ pub fn fit_line(text: &str) -> String {
     wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width())
 }
 
-/// Prints text for programs, or a name, unchanged. After a failure it prints nothing, but the command continues: its
-/// exit status is an answer too.
+/// Prints a line unchanged. After a failed write, prints nothing more, but the command continues: its exit status is an
+/// answer too.
 pub fn print_verbatim(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
@@ -144,7 +144,8 @@ pub fn exit(code: i32) -> ! {
 }
 
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
-    // Completes commands before JSON quoting, which differs from a shell's. Servers and arguments influence the text.
+    // Completes commands before JSON escapes their quotes. Escapes control characters, because servers and arguments
+    // influence the text.
     let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
     let text = match as_json {
         true => {

@@ -16,7 +16,7 @@ use host::units::Bytes;
 pub struct Progress {
     bar: ProgressBar,
     said: Arc<Mutex<String>>,
-    /// Start, if the progress is drawn only after `PATIENCE`.
+    /// Start time, if the bar is drawn only after `PATIENCE`.
     late: Option<Instant>,
 }
 

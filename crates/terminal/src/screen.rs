@@ -52,7 +52,7 @@ pub fn stderr_width() -> Option<usize> {
     size_of(&Term::stderr()).map(|(_, columns)| columns)
 }
 
-/// Lines, if known, and columns. A terminal of unknown size reports 0.
+/// Lines (`None` if unknown) and columns. `None` without a terminal.
 fn size_of(terminal: &Term) -> Option<(Option<usize>, usize)> {
     let size = terminal.is_term().then(|| terminal.size_checked())?;
     Some(size.map_or((None, UNTOLD_WIDTH), |(rows, columns)| (Some(rows.into()), columns.into())))

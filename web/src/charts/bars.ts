@@ -15,7 +15,7 @@ interface Bar {
   from: number;
   before?: number;
   end: number;
-  /** How it is drawn: hatched or outlined if uncertain. */
+  /** `hatched` if `end` is unknown, `edge` if `end` is only a limit. */
   drawn: "filled" | "hatched" | "edge";
   /** `null` is an unknown end. */
   whisker: { low: number | null; high: number | null };
@@ -27,7 +27,7 @@ interface Bars {
   axis: object;
   renderAxis: (value: number) => string;
   rule: { at: number; label: string } | null;
-  /** Noise floor: without a difference, ratios are from 1 ÷ `floor` to `floor`. */
+  /** Noise floor: ratio (≥ 1) up to which repeated measurements differ. */
   floor?: number | null;
 }
 
@@ -120,7 +120,7 @@ export interface Time {
   before?: number;
   /** Time ÷ the disk's lower bound. */
   times: Spread | null;
-  /** Lower limit of the time if the event did not occur. */
+  /** Lower limit in seconds, shown if `time.median` is `null`. */
   limit: number;
   style: SeriesStyle;
   opacity?: number;
@@ -174,7 +174,7 @@ interface Ratios {
   style: (name: string, isDark: boolean) => SeriesStyle;
 }
 
-/** Chart of ratios to another warmer or to the bound: bars from 1, with the median's interval. `null` without data. */
+/** Chart of ratios with bars from 1. `null` if no ratio is known. */
 export function ratiosPlan<S extends Stage>({ title, about, floor, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];

@@ -91,7 +91,7 @@ const allPoints = ({ state }: Study): PointSummary[] =>
     .reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
     .flatMap(([facet = "", y = "", x = ""]) => state.pointAt(x, y, facet) ?? []);
 
-/** Medians with whiskers. If the event did not occur in a trial, the whisker extends to `beyond`. */
+/** Medians with whiskers, which extend to `beyond` if their upper end is infinite. */
 function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
   const [{ metric }, { color, width }] = [view.state, style];
   const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);

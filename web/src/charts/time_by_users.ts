@@ -29,7 +29,7 @@ export const timeByUsers: ChartPlan<StudyState> = {
   },
 };
 
-/** 0 if the source does not measure it. */
+/** 0 if this time was not measured. */
 function secondsOf(point: TimedPoint, { field }: TimeKind): number {
   const value = point[field];
   return typeof value === "number" ? value : 0;

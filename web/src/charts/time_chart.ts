@@ -181,7 +181,7 @@ function bandOf({ id, points, style, opacity = 1, shade = 0.18 }: Line, panel: P
   }];
 }
 
-/** Share of the axis in which labels would collide with the other axis. */
+/** Share of the time axis, from its start, where centred labels would cover the vertical axis. */
 const BESIDE_AXIS = 0.12;
 
 function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChart, theme: Theme): LineSeriesOption {

@@ -102,7 +102,7 @@ export const RESIDENT = { id: "resident", title: "The database in the page cache
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
 
 export interface TimeKind {
-  /** Column of the curves, and field of a point. */
+  /** Column of `TrialSeries.machine`. */
   column: string;
   field: keyof TimedPoint;
   label: string;

@@ -50,7 +50,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   ];
 }
 
-/** Reports of large studies omit the trials' seconds. */
+/** Reports of many trials omit the samples of each second. */
 async function hasSeconds(source: Source, { sweep, trials }: StudyData): Promise<boolean> {
   const first = trials.find(({ failure }) => failure === null);
   return source.isServed || (first !== undefined && (await source.trial(sweep.id, first.number, first.repeat)) !== null);

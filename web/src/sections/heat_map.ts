@@ -54,7 +54,7 @@ type Shade = ReturnType<typeof shadeOf>;
 function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);
-  // At least a factor of two, so colours do not exaggerate small differences.
+  // The scale spans at least a factor of two, so colours do not exaggerate small differences.
   const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);

@@ -54,7 +54,7 @@ function residency(state: WarmersStage): HTMLElement {
 
 function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
-  // Shown as `> limit` if the event did not occur.
+  // Missing values are shown as `> limit`.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
@@ -99,7 +99,7 @@ function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_shar
   return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
 }
 
-/** Promised minimum throughput and transactions served, below the chart `interference`. */
+/** Table below the chart `interference`: lowest throughput, the promised floor, and transactions served. */
 function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;

@@ -1,4 +1,4 @@
-//! A snapshot's Parquet file: zstd, checksum inside, a row per relation, fork, tier and heat (docs/formats.md).
+//! A snapshot's Parquet file (docs/formats.md): zstd, with checksum; a row per relation, fork, cache and estimated use.
 
 #[cfg(test)]
 mod hostile_tests;

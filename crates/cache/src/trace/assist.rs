@@ -98,7 +98,7 @@ impl Assist {
         }
     }
 
-    /// Finds the film to use; by label, only films recorded after `after`.
+    /// Finds the named film, or the best of a label's films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -212,7 +212,7 @@ impl Assist {
         self.circumstances(header, header.bytes(touched.blocks()), 1.0 - touched.truncated_share())
     }
 
-    /// `touched`: bytes that the job will use; `part`: its work ÷ the recorded job's work, 0 to 1.
+    /// `touched`: bytes that this job will use. `part`: this job's work ÷ the recorded job's, 0 to 1.
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
         // The job's reads fill shared_buffers, which then occupy memory.
         let grown = self.untouched.min(touched);
@@ -344,8 +344,8 @@ pub struct Judged {
     pub took_seconds: f64,
     /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
-    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with the film of another command, or
-    /// if the device's speed is only assumed and no film is of a cold run.
+    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with another command's film, if the
+    /// device's speed is only assumed, or if the job requested less than half of the preloaded bytes.
     pub saved_seconds: Option<f64>,
 }
 

@@ -20,23 +20,23 @@ use postgres::{DataDirectory, leader_of};
 
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// Maximum wait for a session that outlives its client to finish its statement. If the session reads nothing, pgthaw
-/// waits only `QUIET_FOR`. It reports waits of `TOLD_FROM` or more.
+/// Maximum wait for sessions that outlive the job. Ends early if they read nothing for `QUIET_FOR`. Waits of
+/// `TOLD_FROM` or more are reported.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Numbers of `LOOK` intervals between counts of waiting processes, adjustments of the job's share of the device, and
-/// adjustments of its page cache limit.
+/// Periods, as multiples of `LOOK`: of counting waiting processes, of adjusting the job's share of the device, and of
+/// adjusting its page cache limit.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
 
 const OTHERS_MAX: usize = 64;
 
-/// Page cache limit of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
-/// memory limit (between `CACHE_MIN`, which read-ahead needs, and `CACHE_MAX`, because other processes lose the
-/// memory).
+/// Page cache limit of an isolated job: `UNUSED_SHARE` of unused memory, but at least 1/`LIMIT_PARTS` of the server's
+/// memory limit. That minimum is between `CACHE_MIN`, which read-ahead needs, and `CACHE_MAX`, because other processes
+/// lose the memory.
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -110,7 +110,7 @@ pub struct Attend {
     /// Sessions found by `--application-name`, whatever their client.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
-    /// Whether the caches are restored afterwards, so that pgthaw waits for sessions that outlive the job.
+    /// Whether the caches are restored. If so, pgthaw first waits for sessions outliving the job.
     pub is_protected: bool,
     pub over: Over,
 }
@@ -220,7 +220,7 @@ struct Apart {
     progress: Arc<Progress>,
     bound: Bytes,
     last: Seen,
-    /// Sum of other sessions' waiting processes over all counts since the last adjustment.
+    /// Waiting processes, except the job's: sum of all counts since the last adjustment.
     waiting: u64,
     shares: Vec<f64>,
     trouble: Option<Error>,
@@ -351,7 +351,7 @@ const USED_MIN: f64 = 0.01;
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
-/// If at least this many other processes wait on average, others count as waiting.
+/// Mean number of waiting processes, except the job's, from which `SPARE_WAITED_FOR` applies.
 const WAITING_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

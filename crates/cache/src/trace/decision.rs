@@ -22,7 +22,7 @@ const LARGEST_READ: Bytes = Bytes(512 << 10);
 const ROOM_SHARE: f64 = 0.6;
 
 /// Number of windows (parts of a film) that must fit in memory, because the next one loads while the job uses one.
-/// Windows larger than `WINDOW_MAX` merge no more reads.
+/// Windows above `WINDOW_MAX` would not need fewer reads.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
 
@@ -53,7 +53,7 @@ const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 /// A film is useless if a larger share of its blocks no longer exists.
 const LOST_MAX: f64 = 0.9;
 
-/// Share by which loading before the job must be faster than loading during it to be chosen.
+/// Share of the forecast time that a preload before the job must save over one during the job.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way to preload.
@@ -352,7 +352,7 @@ pub struct Window {
     pub bytes: Bytes,
     /// Bytes that the job has requested in total when it has finished the window.
     pub until: Bytes,
-    /// Blocks of each fork of `Touched::forks` that no later window touches.
+    /// Blocks that no later window contains, by position in `Touched::forks`.
     pub last_touched: Vec<RoaringBitmap>,
 }
 
@@ -374,7 +374,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // A sample of repeated requests would not fill windows, so repetitions count only if all were recorded.
+    // Repeated requests count only if all were recorded: a sample would understate a window's bytes.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {

@@ -30,11 +30,11 @@ use postgres::{Relation, RelationName, RelationPath, keep_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// Requested blocks that were already cached, before the film or by pgthaw.
+    /// Requested blocks that pgthaw had loaded, or that were cached before the recording.
     Requested,
     /// Blocks requested again; recorded only for a sample chosen by a hash.
     Again,
-    /// Blocks loaded into the page cache. If requests are visible, only requested blocks.
+    /// Blocks loaded into the page cache. If requests are visible, only requested or preloaded blocks.
     Fetched,
     /// Blocks in shared_buffers before the job; whether it used them is unknown.
     Buffers,
@@ -212,16 +212,17 @@ impl Totals {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Whether the film recorded shared_buffers, which are never empty.
+    /// Whether shared_buffers were recorded: they always contain some blocks.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
     }
 
-    /// Number of blocks that the job needed. A preloaded block is recorded again when the job requests it.
+    /// Number of blocks that the job needed.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
 
+    /// A maximum, because requested preloaded blocks count twice.
     pub fn found_blocks(&self) -> u64 {
         self.preloaded_blocks.max(self.requested_blocks)
     }
@@ -404,7 +405,7 @@ impl FilmWriter {
         written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
     }
 
-    /// Completes the draft. Replaces totals, recorder and databases of `header`.
+    /// Completes the file. Replaces totals, recorder pid and databases of `header`.
     pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
@@ -426,8 +427,8 @@ const TEXT_BYTES_MAX: usize = 256;
 /// More relations than any film needs. Each takes 1.3 kB of memory.
 const RELATIONS_MAX: usize = 1 << 17;
 
-/// Limits on a film's events and blocks: a base, and the number that each byte of the file adds. A few bytes can encode
-/// many, and each takes time to read.
+/// Limits on a film's events and blocks: a base, plus a number per byte of the file. Without limits, reading a small
+/// but malicious file could take very long.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 

@@ -34,7 +34,7 @@ use postgres::{
 
 const CONNECTIONS: usize = 4;
 
-/// Maximum rounds of loads. A load may evict blocks that stayed or were just loaded.
+/// Maximum rounds of loading. A round may evict buffers that the next must reload.
 const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
@@ -50,9 +50,10 @@ pub struct PutBack {
     pub stayed_bytes: Bytes,
     /// Dirty bytes of `stayed_bytes`; 0 before Linux 6.5.
     pub unwritten_bytes: Bytes,
-    /// Bytes loaded by the job that are dirty in shared_buffers. Writing them caches them again. `None` if not visible.
+    /// Bytes loaded by the job and dirty in shared_buffers; later writes return them to the page cache. `None` if
+    /// shared_buffers are not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Newly cached bytes that are perhaps not the job's alone. They stay cached.
+    /// Newly cached bytes that others loaded or requested, or may have. They stay cached.
     pub unread_bytes: Bytes,
     /// Cached bytes before the job.
     pub cached_before_bytes: Bytes,
@@ -60,7 +61,7 @@ pub struct PutBack {
     pub gone_bytes: Bytes,
     /// Bytes of `gone_bytes` that are restored.
     pub back_bytes: Bytes,
-    /// Bytes that were evicted from shared_buffers. `None` if not visible.
+    /// Bytes that were evicted from shared_buffers. `None` if these are not visible.
     pub buffers_gone_bytes: Option<Bytes>,
     /// Bytes of `buffers_gone_bytes` that are restored.
     pub buffers_back_bytes: Option<Bytes>,
@@ -201,7 +202,7 @@ impl PuttingBack<'_> {
             let ids: Vec<u32> = own.into_iter().map(|(.., id)| id).collect();
             apply_evict_buffers(&mut connection, &ids).await
         };
-        // Without the privilege, the server chooses the buffers to evict.
+        // After an error, the server chooses which buffers to evict.
         if let Err(error) = made.await {
             done.remark(format!("shared_buffers were loaded without evicting the job's buffers first: {error}"));
         }
@@ -254,7 +255,7 @@ impl PutBack {
     }
 }
 
-/// Adds to `brought` the blocks of `gone` that will pass through the page cache on their way to shared_buffers.
+/// Returns `brought` and the blocks of `gone` that will pass through the page cache on their way to shared_buffers.
 fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
@@ -354,17 +355,19 @@ const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Gone {
-    /// Bytes cached before the eviction, bytes still cached, and the part of these not yet written.
+    /// Bytes cached before the eviction.
     brought_bytes: Bytes,
+    /// Bytes cached after it.
     stayed_bytes: Bytes,
+    /// Dirty bytes of `stayed_bytes`.
     unwritten_bytes: Bytes,
     stayed: Came,
     remarks: Vec<String>,
 }
 
-/// Evicts blocks until no more can be evicted. `own` selects the blocks that are still the job's. Even reads make pages
-/// dirty, by hint bits, and a first attempt only makes the kernel write such a page. Never calls fsync, which could
-/// hide a write error from the server.
+/// Evicts blocks until no more can be evicted. `own` selects the blocks that are still the job's. Dirty pages (even
+/// reads set hint bits) need several attempts: the first only makes the kernel write them. Never calls fsync, which
+/// could hide a write error from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -409,7 +412,7 @@ const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
 const RESTORE: &str = ".restore";
-/// Maximum size of the file that lists a run's cgroups. pgthaw writes two at most.
+/// Maximum size of the file that lists a run's cgroups (two at most).
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
 /// Older state of a killed run is not restored.
@@ -435,7 +438,7 @@ pub struct Journal {
 /// State left by ended runs. While this value exists, no other process cleans it up.
 #[derive(Debug)]
 pub struct Left {
-    /// Cache contents before the first run; `None` if no run protects them.
+    /// Cache contents before the first run; `None` if no usable record exists.
     pub before: Option<Map>,
     pub runs: usize,
     pub remarks: Vec<String>,
@@ -600,7 +603,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Adds a run's state. If it is unreadable, only adds a remark.
+    /// Adds a run's state, or a remark if it is unreadable.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

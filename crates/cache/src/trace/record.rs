@@ -66,7 +66,7 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Removes the label: the command failed, so reads are missing, and no later run may preload by this film.
+    /// Removes the film's label after a failed command: no later run may preload by an incomplete film.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
@@ -215,7 +215,7 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // A preload follows the bytes that the job's sessions request, so the film records these if known.
+            // Paces a later preload: bytes requested by the job's sessions or, if unknown, the event's count.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);
@@ -230,7 +230,7 @@ impl Looking {
 pub struct Touch {
     /// Its time is by the monotonic clock.
     pub event: Event,
-    /// Whether the film records the event: not for gaps that pgthaw reads to merge reads, nor for unrequested fetches.
+    /// `false` for unrequested fetches and for unneeded blocks that pgthaw reads to merge two reads into one.
     pub is_of_film: bool,
     pub claim: Claim,
 }
@@ -282,7 +282,7 @@ const INTERVAL_LOOKS: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
-/// Blocks that pgthaw read for the job, and the gaps between them, which it reads to merge reads.
+/// Blocks that pgthaw read: those `wanted` by the job, and those between, read to merge two reads into one.
 #[derive(Clone, Debug, Default)]
 pub struct Brought {
     pub wanted: RoaringBitmap,
@@ -331,10 +331,10 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// `map`: blocks cached before; `own`: blocks that pgthaw reads.
+    /// `map`: blocks cached before the recording; `own`: blocks that pgthaw reads.
     ///
     /// # Errors
-    /// If the map lacks cached blocks or the data directory.
+    /// If the page cache's contents or the data directory are unknown.
     pub fn new(cache: Arc<dyn PageCache>, map: &Map, own: Arc<Own>) -> Result<Polling, Error> {
         let directory = match (&map.os, &map.source.data_directory) {
             (TierState::Unknown { reason }, _) => return Err(Error::NothingSeen(reason.clone())),

@@ -1,5 +1,5 @@
 //! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
-//! block, and all requests of a sample of blocks (SHARDS, see touched.rs), which only shrinks.
+//! block, and every request of sampled blocks (SHARDS, see touched.rs). Too large samples are halved.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

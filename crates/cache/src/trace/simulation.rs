@@ -23,7 +23,7 @@ const CALIBRATED: f64 = 0.01;
 /// A run that spent a smaller share of its time on the device does not show the cost of a read.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// Minimum gain of a preload, as a share of the job's time.
+/// Minimum gain that justifies a preload, as a share of the run time without it.
 pub const GAIN_MIN: f64 = 0.1;
 
 /// How pgthaw preloads.
@@ -73,7 +73,7 @@ pub enum PriceSource {
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub seconds: f64,
-    /// Device reads; `None` if they do not show how the job fetches.
+    /// Number of device reads; `None` unless `source` is `Counted` or `CountedAgain`.
     pub device_reads: Option<u64>,
     /// Almost nothing was preloaded, so all device time was the job's.
     pub is_cold: bool,
@@ -137,7 +137,7 @@ pub struct Job {
     /// Indexes of the `steps` of each process, in order.
     readers: Vec<Vec<u32>>,
     at_once: f64,
-    /// The device as the job saw it, at least as fast as the film proves.
+    /// Device profile, adjusted to the job's parallelism and the speed that the film proves.
     pub device: DeviceProfile,
     block_size: u32,
 }
@@ -363,7 +363,7 @@ impl Job {
         }
     }
 
-    /// Run time in seconds without a preload; fetches each missing block `times` times.
+    /// Run time in seconds without a preload if each missing block is fetched `times` times.
     pub fn simulate_fetching(&self, times: f64) -> f64 {
         let mut job = self.clone();
         job.fetch_each(times);
@@ -412,7 +412,7 @@ impl Job {
         Simulation::new(self, reads).run()
     }
 
-    /// Run time in seconds with a load of all blocks before the job.
+    /// Run time in seconds, including all `reads` before the job starts.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
@@ -445,15 +445,16 @@ enum State {
 enum Reader {
     Works(f64),
     Fetches(usize, u32),
-    /// Waits for a step, by index, that the preload or read-ahead fetches.
+    /// Waits until the preload or read-ahead has fetched the step with this index.
     Waits(usize),
 }
 
 struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
-    /// Each process's index of its next step in `Job::readers`, and the number of steps begun by all.
+    /// Position of each process's next step in its list in `Job::readers`.
     next: Vec<usize>,
+    /// Number of steps begun.
     begun: usize,
     clock: f64,
     reads: &'a [Read],
@@ -467,7 +468,7 @@ struct Simulation<'a> {
     /// Number of queued reads of the preload, and index of the next read to queue.
     preloads: usize,
     next_read: usize,
-    /// How often a process needed blocks of a preload's read in flight.
+    /// How often a process needed blocks that the preload was already reading.
     met_on_its_way: u64,
     /// Steps that the kernel reads ahead; true once cached.
     ahead: BTreeMap<usize, bool>,
@@ -567,8 +568,8 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
-    /// Whether a process waits for a preload's read in flight. In a parallel job, every second process does. The others
-    /// fetch the blocks themselves (docs/films.md).
+    /// Whether a process waits for blocks that the preload is reading. In a parallel job, it fetches them itself every
+    /// second time (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;
         !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
@@ -632,7 +633,7 @@ impl<'a> Simulation<'a> {
             Waiting::Preload(at) => {
                 self.states[at] = State::Done;
                 self.preloads -= 1;
-                // The next preload reads queue behind the waiting reads.
+                // The preload's next reads are queued before those of woken processes.
                 self.fill();
                 self.wake();
             }

@@ -16,8 +16,8 @@ use host::linux::own_program::state_in;
 
 pub const KEPT: usize = 7;
 
-/// A film of a new command with a smaller share of the largest film's blocks is a mistake, such as `SELECT 1` under the
-/// wrong label.
+/// Share of the largest film's blocks. A new command's film with less is a mistake, such as `SELECT 1` under the wrong
+/// label.
 const SLIP_SHARE: f64 = 0.01;
 
 const BELOW_STATE: &str = "films";
@@ -28,7 +28,7 @@ pub struct FilmStore(SnapshotStore);
 #[derive(Clone, Debug)]
 pub enum Which {
     Like(String),
-    /// A path, `newest`, or the beginning of a name, of this cluster if possible.
+    /// A name that `Films::find_of` resolves.
     Named(String),
 }
 
@@ -96,7 +96,7 @@ impl FilmStore {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
-    /// Films that `name` refers to: all of a label in one cluster, or one film.
+    /// Finds the film that `name` refers to, or, for a label, all its films in one cluster.
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
@@ -182,9 +182,9 @@ impl FilmStore {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
-    /// Considers films of the most similar command with at least 80 % of the largest film's blocks, because a warm job
-    /// leaves a small film. Prefers the newest film of today's weekday to the newest film. Skips unreadable films and,
-    /// with `after`, earlier ones.
+    /// Opens the newest film of the command most similar to `job`, preferably of today's weekday. Excludes films with
+    /// less than 80 % of the largest one's blocks, because a warm job leaves a small film. Skips unreadable films and
+    /// those recorded up to `after`.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -229,8 +229,8 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// True for a film of a new command with nearly none of the largest film's blocks (`SLIP_SHARE`): if kept as the
-    /// newest film, it would represent the job. The film `lost` is not compared, because most of its blocks no longer
+    /// Whether the film is of a new command and has less than `SLIP_SHARE` of the largest film's blocks. Such a film
+    /// must not represent the job as its newest film. Ignores the film `lost`, because most of its blocks no longer
     /// exist.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
@@ -240,8 +240,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Keeps the newest `KEPT` films, the largest, and the one that best shows the job without other load, both among
-    /// all films and among the newest command's. `lost` is kept only as one of the newest.
+    /// Deletes films, except the newest `KEPT`, the largest, and two that best show the job without other load: one of
+    /// any command, one of the newest command. Spares `lost` only if it is among the newest.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -362,8 +362,8 @@ impl Films {
         labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// Like `find_of`, with the number of candidates. With `alone`, prefers the film that best shows the job without
-    /// other load, among those that recorded requests.
+    /// Like `find_of`, but counts the candidates. With `alone`, chooses the candidate with recorded requests that best
+    /// shows the job without other load.
     pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());

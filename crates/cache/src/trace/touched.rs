@@ -72,9 +72,9 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads a job's films; the first one determines the order. Relations match if file and, if known, name are the
-    /// same. Excludes blocks seen only in shared_buffers, and counts them if `buffers_are_gone`. Without a map, all
-    /// relations count as existing and uncached.
+    /// Reads a job's films; the first one determines the order. A relation whose file or (known) name changed is gone.
+    /// Excludes blocks seen only in shared_buffers; if `buffers_are_gone`, counts them as `unproven_blocks`. Without a
+    /// map, all relations count as existing and uncached.
     pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: impl Into<Option<&'a Map>>,
@@ -280,7 +280,7 @@ pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
     }
 }
 
-/// If a name is unknown, the relation's path is its name.
+/// Compares names. An unknown name (the relation's path) equals any.
 fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) -> bool {
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
@@ -400,10 +400,11 @@ impl FilmSummary {
 /// Maximum number of blocks whose last request is remembered, 40 bytes each. Larger films get a smaller sample.
 const FOLLOWED_MAX: usize = 1 << 17;
 
-/// Number of repeated requests after which the sample shrinks, as during recording.
+/// Number of repeated requests after which the sample is halved.
 const REPEATED_MAX: u64 = 1 << 17;
 
-/// Leading bits kept of a reuse distance (number of blocks requested in between). Rounding up adds at most 3 %.
+/// Leading bits kept of a reuse distance (distinct blocks between two requests for a block). Rounding up adds at most
+/// 3 %.
 const LEADING_BITS: u32 = 6;
 
 /// A memory size is sufficient if at most this share of requests misses again.
@@ -416,7 +417,7 @@ pub struct MissRatioCurve {
     pub requests: u64,
     /// Estimated number of first requests for a block. They miss with any memory.
     pub first_requests: u64,
-    /// One block in 2 to this power was sampled.
+    /// The sample contains one block in 2^`sampling`.
     pub sampling: u32,
     /// By increasing memory.
     pub points: Vec<CurvePoint>,
@@ -432,7 +433,7 @@ pub struct CurvePoint {
 }
 
 impl MissRatioCurve {
-    /// Share of missing requests with `blocks` of memory, 0 to 1; `None` without requests.
+    /// Share of requests that miss with `blocks` of memory, 0 to 1; `None` without requests.
     pub fn miss_ratio(&self, blocks: u64) -> Option<f64> {
         let missed = match self.points.partition_point(|point| point.blocks <= blocks) {
             0 => self.requests,
@@ -446,7 +447,8 @@ impl MissRatioCurve {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if fewer requests repeat.
+    /// Fewest blocks of memory with which at most 1 % of requests miss a block requested before. 0 if at most 1 % of
+    /// requests repeat.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -471,7 +473,7 @@ pub struct Reuse {
     next: u32,
     repeated: u64,
     first_requests: u64,
-    /// Number of requests, by the memory size (in blocks) from which they hit.
+    /// By memory size in blocks: number of repeated requests that need it to hit.
     needed: BTreeMap<u64, u64>,
 }
 

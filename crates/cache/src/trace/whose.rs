@@ -92,7 +92,7 @@ pub struct Whose {
     clients: Clients,
     /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
-    /// pid of the command; 0 until earlier processes are known.
+    /// pid of the command; 0 until `know_earlier` reads it.
     command: u32,
     /// Number of `unseen` processes that count as the command's.
     unknown: u64,
@@ -124,7 +124,7 @@ impl Whose {
         verdict
     }
 
-    /// Queries the sessions. Returns unwanted processes whose session now has a wanted name.
+    /// Queries the sessions. Returns `Other` processes whose session now has a wanted name.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -293,8 +293,8 @@ impl Whose {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // An ended process counts as the command's once another process of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
+            // Counts as the command's if another process of the command was seen.
             Client::Ended => {
                 self.unseen.insert(pid);
                 self.unknown += u64::from(self.has_seen_wanted);

@@ -198,8 +198,8 @@ impl BuffersTier<'_> {
     }
 }
 
-/// Limits `fillable` blocks to `limit`, the rest of the budget that both tiers share. Returns the reason to skip
-/// further blocks.
+/// Returns `fillable`, at most `limit` (rest of the budget shared with the page cache), and why further blocks are
+/// skipped.
 fn cap(
     fillable: u64,
     budget: Option<u64>,
@@ -326,7 +326,7 @@ impl Want {
 
 // ---- loader ----
 //
-// Runs statements in order, over as many connections as raise throughput.
+// Runs statements in order. Adds connections while throughput rises.
 
 /// Interval between decisions on the number of connections.
 const LOOK: Duration = Duration::from_millis(100);
@@ -570,8 +570,8 @@ impl Job {
     }
 }
 
-/// Maximum passes that raise usage counts. Loading sets a usage count of 1, even if the snapshot has 0, and each pass
-/// adds 1. So counts below 5 are one too high until the first clock sweep.
+/// Maximum passes that raise usage counts. Loading sets 1; then one pass per count in the snapshot adds 1 each. So
+/// counts below 5 are one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]

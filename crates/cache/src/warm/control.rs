@@ -51,7 +51,7 @@ impl Control {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Clears the interrupt once the interrupted task has ended.
+    /// Clears the interrupt. Call after the interrupted task has ended.
     pub fn go_on(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }

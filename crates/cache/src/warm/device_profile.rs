@@ -50,7 +50,7 @@ pub enum ProfileSource {
     Default,
 }
 
-/// A read is large enough if its fixed cost is at most this share of the cost of its bytes.
+/// For reads of `largest_read` bytes: maximum ratio of their fixed cost to the cost of their bytes.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
 /// Maximum read size for a profile that was not probed.

@@ -1,6 +1,6 @@
 //! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint comes
-//! first, so that dirty buffers are not written into the page cache later. Cached pages are measured immediately,
-//! because the next query loads catalogs again.
+//! first, so that dirty buffers are not written into the page cache later. Cached pages are counted right after
+//! eviction, because the next query loads catalogs again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -42,7 +42,7 @@ host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
     /// # Errors
-    /// A requested tier cannot be seen or reached.
+    /// Page cache contents are unknown, a statement fails, or `drop_caches` is refused.
     pub async fn run(self) -> Result<EvictReceipt> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
         // All refusals come before the first change.
@@ -76,7 +76,8 @@ impl Eviction<'_> {
         }
     }
 
-    /// Writes dirty buffers, because the server would later cache them again. A refusal only adds a remark.
+    /// Writes dirty buffers, because writes after the eviction would cache their pages again. A refusal only adds a
+    /// remark.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
@@ -87,7 +88,7 @@ impl Eviction<'_> {
         Ok(())
     }
 
-    /// Returns no connection if there is nothing to evict: the server is stopped, or cannot evict buffers.
+    /// Returns no connection if the server is stopped or cannot evict buffers.
     async fn open_buffers(&self, receipt: &mut EvictReceipt) -> Result<Option<PgConnection>> {
         let tier = receipt.buffers.insert(EvictedTier::before(self.buffer_bytes()));
         let Some(server) = self.server else {
@@ -217,7 +218,7 @@ fn why(eviction: &Eviction<'_>, left: PageCounts) -> Option<StayReason> {
 
 // ---- receipt ----
 
-/// Result of an eviction. Fields `resident_*` are measured.
+/// Result of an eviction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct EvictReceipt {
     pub is_dry_run: bool,
@@ -225,22 +226,21 @@ pub struct EvictReceipt {
     pub os: Option<EvictedTier>,
     /// shared_buffers. `None` if not requested.
     pub buffers: Option<EvictedTier>,
-    /// Whether this server cannot evict the requested shared_buffers. The exit status is then 3.
+    /// Whether the requested eviction of shared_buffers is impossible on this server. The exit status is then 3.
     pub buffers_stay: bool,
     /// Forks that had cached pages.
     pub relations: Vec<EvictedFork>,
     /// Pages that stayed in the page cache.
     pub stayed: Vec<Stay>,
-    /// Blocks that stayed in shared_buffers, largest first. Empty if the server cannot evict.
+    /// Relations with blocks left in shared_buffers, largest first. Empty if the server cannot evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
 }
 
-/// Cached bytes of a tier. `None` if not measured.
+/// Cached bytes of a tier, each `None` if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct EvictedTier {
-    /// `None` if not measured.
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
 }

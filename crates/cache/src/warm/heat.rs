@@ -9,8 +9,8 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// Factors by usage count on the heat of a block's window. Low counts differ by chance. 5 is the maximum and stands for
-/// more uses, as of inner index pages.
+/// Factors on a window's heat for a block in shared_buffers, by usage count. Low counts differ by chance. 5, the
+/// maximum, includes far more used blocks, such as inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
 /// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
@@ -19,12 +19,12 @@ const WINDOW: u64 = 1024;
 /// Heats that differ by at most this factor form one level.
 const LEVEL_RATIO: f64 = 1.5;
 
-/// Factors by page flags, for a block only in the page cache: read ahead, read once, twice, more often. Flags count
-/// from the page's load, so equal blocks differ by chance. The factors differ too little to justify separate reads.
+/// Factors on a window's heat for a block only in the page cache, by page flags: read ahead, read once, twice, more
+/// often. Flags also depend on when the page was loaded, so the factors differ too little to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// A block is hot from this usage count, page flag level (the kernel's active list), or heat (in shared_buffers in most
-/// snapshots, or eight times the usual reads).
+/// Minimum usage count, page flag level (2: active list) or heat level of a hot block. Level 7: in shared_buffers in
+/// most snapshots, or eight times the average reads.
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
@@ -55,7 +55,7 @@ impl Evidence {
     }
 }
 
-/// Factor for a block only in the page cache; 0.5 to 2 for snapshots and statistics.
+/// Factor on a window's heat for a block only in the page cache, 0.5 to 2.
 fn os_factor(source: HeatSource, level: u8) -> f64 {
     match source {
         HeatSource::None => 1.0,
@@ -79,7 +79,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat level.
+/// Blocks processed at a time, to limit memory: bitmaps take kilobytes per 65,536 blocks and level.
 const PIECE: u64 = 1 << 25;
 
 /// Groups the wanted blocks by heat, coldest first. Heats are comparable within one snapshot.
@@ -152,8 +152,8 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// Mean uses of a block in a buffer's lifetime. Adds one block with the usual share in shared_buffers, so that a small
-/// file without buffers is no hotter than usual. If that share is unknown, all blocks are equally hot.
+/// Mean uses of a block in a buffer's lifetime. The usual share counts as much as one block, so that a small file
+/// without buffers is no hotter than usual. If that share is unknown, all blocks are equally hot.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);

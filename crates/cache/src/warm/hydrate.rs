@@ -279,7 +279,7 @@ impl Work<'_> {
 
 // ---- state ----
 //
-// Stores the chunks read, in a JSON file per cluster and place.
+// Stores which chunks were read, in a JSON file per data directory.
 
 /// Maximum size of the progress file. A range takes 20 bytes: enough for millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
@@ -295,7 +295,7 @@ pub struct HydrationState {
     place: Place,
     /// `None` before the first update.
     updated_at: Option<Timestamp>,
-    /// Whether the run is finished. It is then never resumed, because blocks added later were touched when written.
+    /// Whether everything was read. Later runs then read nothing, because newly written blocks need no fetch.
     is_finished: bool,
     chunk_bytes: u64,
     /// Ranges of chunks read, by path below the data directory: first chunk, and the one after the last.
@@ -345,9 +345,9 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Device identities are not unique: hypervisors may give all disks one serial number. A copied logical volume
-    /// keeps the original's. So the path, the file system's device number and the inode of PG_VERSION count too. If one
-    /// differs, hydration starts over.
+    /// Finds progress by device, path, file system number and inode of PG_VERSION. If one differs, hydration starts
+    /// over. Device identities are not unique: hypervisors may give all disks one serial number, and a copied logical
+    /// volume keeps the original's.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> linux::Result<StateStore> {
         let version = directory.files.root().facts_of("PG_VERSION");
         let version =

@@ -1,4 +1,4 @@
-//! The receipt of a restore: what it loaded, what it skipped, and why.
+//! Receipt of a restore: what it loaded and skipped, and why.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -30,13 +30,13 @@ host::named!(Tier);
 /// Receipt of a restore. Fields `resident_*` are measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Receipt {
-    /// The restored snapshot. `None` for a map that is no snapshot.
+    /// The restored snapshot. `None` if the blocks have another source.
     pub snapshot: Option<Selected>,
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
     pub block_size: u32,
-    /// Whether the snapshot is of another cluster. `whole_rewritten` and `rewritten` then only mean that the file
-    /// differs, `dropped` that no relation has that name.
+    /// Whether the snapshot is of another cluster. Then `whole_rewritten` and `rewritten` mean only that the file
+    /// differs, and `dropped` means that no relation has that name.
     pub is_other_cluster: bool,
     /// Nothing was read; `forecast` holds the planned reads.
     pub is_dry_run: bool,
@@ -45,13 +45,13 @@ pub struct Receipt {
     pub forecast: Forecast,
     /// Forecast for shared_buffers. `None` if not requested.
     pub buffers_forecast: Option<BuffersForecast>,
-    /// Restore of the page cache, including contents of shared_buffers. `None` if not requested.
+    /// Restore of the page cache, which also gets the blocks for shared_buffers. `None` if not requested.
     pub os: Option<TierReceipt>,
     /// Restore of shared_buffers. `None` if not requested.
     pub buffers: Option<TierReceipt>,
     /// Per relation, fork and tier, in snapshot order.
     pub relations: Vec<RelationReceipt>,
-    /// Blocks that were requested and are not resident.
+    /// Requested blocks that are not resident.
     pub skipped: Vec<Skipped>,
     pub traffic: TrafficReceipt,
     pub memory: MemoryReceipt,
@@ -59,16 +59,16 @@ pub struct Receipt {
     pub no_double: Option<NoDouble>,
     /// Why the restore ended early. `None` after a complete run.
     pub stopped_by: Option<StopReason>,
-    /// Remarks as sentences, for example on skipped buffers of template databases.
+    /// Sentences, for example on skipped buffers of template databases.
     pub remarks: Vec<String>,
 }
 
 /// Bytes in the page cache that are also in shared_buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct NoDouble {
-    /// Bytes cached in both tiers before the eviction.
+    /// Before the eviction.
     pub cached_before_bytes: Bytes,
-    /// Bytes cached in both tiers after the eviction.
+    /// After the eviction.
     pub cached_after_bytes: Bytes,
 }
 
@@ -105,17 +105,18 @@ pub struct TierReceipt {
 pub struct TrafficReceipt {
     /// `--pace`.
     pub sharing: Sharing,
-    /// Seconds of reading while most busy server processes waited for the disk.
+    /// Seconds of reading while most of the busy server processes waited for the disk.
     pub waiting_seconds: f64,
-    /// Seconds of reading while most busy server processes ran.
+    /// Seconds of reading while most of the busy server processes ran.
     pub flowing_seconds: f64,
     /// Seconds of reading at a rate reduced in favour of the server.
     pub yielded_seconds: f64,
-    /// The restore's final share of the bandwidth while most busy server processes ran.
+    /// The restore's final share of the bandwidth during `flowing_seconds`.
     pub flowing_share: Option<f64>,
-    /// The server's processor time at `flowing_share` ÷ that at a share of 93 %; 1 if not measured.
+    /// CPUs that the server used at `flowing_share` ÷ those at a share of 93 %. 1 if unmeasured; `None` without
+    /// `flowing_share`.
     pub flowing_gain: Option<f64>,
-    /// Number of new plans after load began or ended.
+    /// New plans made when others began or ceased to use the device.
     pub replanned: u32,
     /// Time lost compared with reading at the full rate.
     pub cost_seconds: f64,
@@ -180,7 +181,7 @@ pub enum FoundAs {
     NotFound,
 }
 
-/// Blocks of a fork that were requested and are not resident.
+/// Requested blocks of a fork that are not resident.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Skipped {
     #[serde(flatten)]
@@ -193,9 +194,8 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. Each description begins with the exit status. Of several, 3 takes precedence over 1, and 1
-/// over 0. The status is not 3 if less than 0.1 % of a tier's requested bytes are missing, or less than both 1 MB and
-/// 1 %.
+/// Why blocks are missing. Each description begins with the reason's exit status. Of several, 3 wins over 1, and 1 over
+/// 0. Status 3 is ignored if its blocks are below 0.1 % of a tier's requested bytes, or below both 1 MB and 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
@@ -208,7 +208,7 @@ pub enum SkipReason {
     Rewritten,
     /// Exit status 0: the fork is shorter now.
     Truncated,
-    /// Exit status 0: the database accepts no connections, as template0.
+    /// Exit status 0: the database accepts no connections (such as template0).
     DatabaseUnreachable,
     /// Exit status 3: no permission to read the file or its residency.
     NoPermission,
@@ -235,7 +235,7 @@ pub enum SkipReason {
     LoginRefused,
     /// Exit status 3: the role lacks a privilege in the server.
     NoPrivilege,
-    /// Exit status 3: pg_prewarm is missing. Exit status 0 if only system catalogs were requested.
+    /// Exit status 3 (0 if only system catalogs were requested): pg_prewarm is missing.
     NoPrewarm,
     /// Exit status 0: shared_buffers have no free buffer.
     NoFreeBuffer,
@@ -283,8 +283,7 @@ impl StopReason {
     }
 }
 
-/// Whether hardly any blocks are missing. The first limit suits large caches, the second a few tables in the database
-/// `postgres`.
+/// Whether hardly any bytes are missing: few of a large cache, or a few tables, such as in database `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -313,7 +312,7 @@ impl Receipt {
         kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
-    /// A missing server is a failure only if just shared_buffers were requested: the page cache can be filled first.
+    /// A missing server is no failure if the page cache was requested: that needs no server.
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),

@@ -35,7 +35,7 @@ const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Durations of the experiment right after the reads of hot blocks, the last of which are still in flight.
+/// Durations for the experiment of `try_soon`, which starts while the last hot blocks are still being read.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -266,7 +266,7 @@ impl SharedDepth {
 }
 
 impl Sharing {
-    /// `share` of the bandwidth applies while traffic flows.
+    /// `share`: bandwidth share of a fair restore beside flowing traffic.
     pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
         let depth = threads.min(shared.0);
         let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
@@ -330,7 +330,7 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 }
 
-/// Every nth server process, and n; without `WRITERS`. Only these are observed, so that idle connections cost little.
+/// Server processes to observe (every nth, without `WRITERS`), and n. Skipping keeps idle connections cheap.
 fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let pids = read_listed_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     let step = pids.len().div_ceil(PROCESSES_MAX).max(1);

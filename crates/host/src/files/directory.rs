@@ -66,7 +66,7 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
 
-    /// Opens `path` as a process with this root directory would: no link or `..` leads out of it, nor through /proc.
+    /// Opens `path` as if this directory were the root: no link or `..` leads out. Magic links of /proc are errors.
     pub fn open_within(&self, path: &Path) -> io::Result<Directory> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let opened = openat2(&self.descriptor, path, OPEN_DIRECTORY, Mode::empty(), resolve)?;

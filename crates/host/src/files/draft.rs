@@ -91,7 +91,7 @@ impl Drop for Draft {
 
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Replaces a file or link atomically. Root acts as the directory's owner.
+/// Replaces a file or link atomically, through a draft beside it.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;

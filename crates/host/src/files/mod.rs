@@ -46,7 +46,7 @@ impl FileMode {
 
     pub const PUBLIC: FileMode = FileMode(0o644);
 
-    /// Applies to all files that this process and its children create.
+    /// Sets the umask for this process and its later children.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
         // Only the first call stores the umask: later ones would store pgthaw's own.

@@ -40,7 +40,7 @@ pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// Owner of the path's first component that is not root's; `None` unless this process is root.
+/// First owner other than root among the path's components. Always `None` if this process is not root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -142,7 +142,7 @@ impl OwnDirectory {
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // If another directory just took the name, it is removed only if empty.
+            // Another directory may take the name now; unless it is empty, it stays.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }

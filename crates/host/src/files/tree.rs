@@ -60,7 +60,8 @@ impl Tree {
     }
 
     /// # Errors
-    /// `InvalidInput` unless it is a regular file behind no link; `PermissionDenied` for another user's file.
+    /// `InvalidInput` unless it is a regular file, reached without links except doors; `PermissionDenied` for another
+    /// user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }

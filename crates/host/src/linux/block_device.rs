@@ -57,9 +57,10 @@ pub struct DeviceCounters {
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
-    /// Durations of all reads, writes and requests, added up. `queued_ms` / elapsed ms is the mean queue length.
+    /// Sum of all reads' durations.
     pub read_ms: u64,
     pub write_ms: u64,
+    /// Sum of all requests' durations; divided by elapsed milliseconds, the mean queue length.
     pub queued_ms: u64,
 }
 
@@ -74,9 +75,9 @@ impl Add for DeviceCounters {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
-    /// Device of the data directory; `None` without one (tmpfs).
+    /// Device of the data directory, if any (tmpfs has none).
     pub main: Option<DeviceNumber>,
-    /// Devices by part of the cluster (such as the WAL), if it is on several.
+    /// Devices by part of the cluster, such as the WAL; if empty, `main` holds all.
     pub parts: BTreeMap<&'static str, DeviceNumber>,
 }
 

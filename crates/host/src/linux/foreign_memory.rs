@@ -42,7 +42,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
 /// Limits the memory for reading the program's file, whose size its owner chooses.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address of the program in memory, and that mapping's offset in its file.
+/// Lowest address where the program's file is mapped, and the file offset mapped there.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -72,8 +72,8 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
-/// Reads 32 bits, `offset` bytes after the address in the variable at `pointer`; `None` if that is null. Needs the
-/// right to trace the process (its owner, or root).
+/// Reads 32 bits, `offset` bytes beyond the target of the pointer stored at address `pointer`; `None` for a null
+/// pointer. Needs the right to trace the process (its owner, or root).
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -90,7 +90,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// Address in the variable at `pointer`; `None` if null.
+/// Pointer stored at address `pointer`; `None` if null.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;

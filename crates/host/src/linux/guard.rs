@@ -93,13 +93,13 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// The waiting process executes the job after this one has ended.
+/// Leaves the job to the waiting process, which runs it after this one.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);
 }
 
-/// Declares the coming end of this process deliberate, so that the waiting process does not run the job.
+/// Marks this process's end as deliberate, so that the waiting process does not run the job.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }

@@ -86,12 +86,12 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
     statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))
 }
 
-/// Finds the mount by its number: device numbers mislead on btrfs.
+/// Finds the mount by its ID: device numbers mislead on btrfs.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
-    // In a chroot only process 1 sees the root's mount, and only root may read its mounts.
+    // A chroot hides the mount that contains its directory. Process 1 lists it, but only to the root user.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
@@ -150,8 +150,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Page cache that can be loaded for process `pid` and stay, if the machine's and cgroup's other page cache is
-/// reclaimed. Page cache of the loaded files counts as available.
+/// Memory for page cache that is loaded for process `pid`, if other page cache of the machine and the cgroup is
+/// reclaimed. Cached pages of the loaded files count as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -168,8 +168,8 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Part of a process's shared memory (`size` bytes) that is not yet allocated: a lower bound, because all shared memory
-/// of the cgroup counts as touched. Huge pages are reserved from the start.
+/// Lower bound of the unallocated part of a process's shared memory (`size` bytes): all allocated shared memory of the
+/// cgroup is taken for its own. 0 with huge pages, which are reserved at the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -206,7 +206,7 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 /// Share of the free memory to leave untouched.
 const SPARED_RATIO: f64 = 0.1;
 
-/// DAMON schemes that allow one access in ten samples ignore a single touch.
+/// Touches per page: DAMON schemes may count a page with one access in ten samples as idle.
 const TOUCHES: u32 = 5;
 
 /// Longer than DAMON's sampling interval of 0.5 s.
@@ -253,7 +253,7 @@ pub struct Pressure {
     pub full_us_total: u64,
 }
 
-/// `resource` is `cpu`, `io` or `memory`. `None` if not measured (`psi=1`).
+/// `resource` is `cpu`, `io` or `memory`. `None` unless the kernel measures it (boot option `psi=1`).
 pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
     read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }

@@ -1,6 +1,6 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one. Children inherit it.
+/// Raises the soft limit of open files to the hard limit. Children inherit it.
 pub fn allow_all() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

@@ -17,7 +17,7 @@ use super::{Error, signals};
 use crate::fieldwise;
 use crate::units::Bytes;
 
-/// This process's preference in the kernel's OOM killer, -1000 to 1000 (proc(5)).
+/// The OOM killer's preference for this process, -1000 (never) to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// Maximum on 64 bits: include/linux/threads.h.
@@ -59,7 +59,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
 pub struct Busy {
     /// On a processor, or waiting for one.
     pub running: u32,
-    /// In uninterruptible sleep (state D), waiting for a disk.
+    /// Processes in uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
 }
 
@@ -160,7 +160,7 @@ pub struct FileCallInProgress {
     pub device: (u32, u32),
 }
 
-/// System call in which a process sleeps, if it is on a file (proc(5)). `None` also without permission.
+/// System call that blocks a process, if the call is on a file (proc(5)). `None` also without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -177,13 +177,13 @@ pub enum Stage {
     Lives,
     /// sched_process_exit may have fired.
     Ends,
-    /// The tracepoint sched_process_exit has fired; the process may be a zombie.
+    /// The tracepoint sched_process_exit has fired.
     Ended,
 }
 
 /// A zombie is `Ended`, but keeps its pid until its parent waits.
 pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
-    // PF_EXITING of include/linux/sched.h: set before sched_process_exit fires, while the state changes after it.
+    // PF_EXITING of include/linux/sched.h. It is set before sched_process_exit fires; the state changes afterwards.
     const EXITING: u32 = 4;
     match read_status(pid) {
         Ok(status) if status.starttime != start_ticks || matches!(status.state, 'Z' | 'X' | 'x') => Stage::Ended,

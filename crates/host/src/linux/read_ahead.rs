@@ -1,4 +1,4 @@
-//! Changes a disk's read-ahead temporarily. /run/pgthaw keeps the original value meanwhile; a boot resets both.
+//! Changes a disk's read-ahead temporarily, at most until a boot. /run/pgthaw keeps the original value meanwhile.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -16,8 +16,8 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the original value when dropped. Open files keep their value. If several runs set the same value, the last
-/// to end restores the original.
+/// Restores the original value when dropped. A file keeps the value it was opened with. If several runs set the same
+/// value, the last to end restores the original.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
@@ -33,7 +33,7 @@ impl ReadAhead {
         files.apply(files.read()?)
     }
 
-    /// Sets whole KiB. Fails if the kernel applied another value, or another run keeps a different one.
+    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or another run keeps one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }

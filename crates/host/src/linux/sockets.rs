@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Processes that may be clients. Lists of connections may be long, so they are read once, if needed.
+/// Processes that may be clients. Connection lists may be long, so they are read once, if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,

@@ -87,7 +87,7 @@ struct ClassView {
     /// Pages read, and device reads, both including read-ahead.
     read_pages: f64,
     reads: f64,
-    /// Probability that a missing page of each bin is read ahead.
+    /// Probability per transaction that a missing page is read ahead, by bin (equally popular pages).
     ahead: Vec<f64>,
     marks: Vec<f64>,
 }
@@ -114,7 +114,7 @@ struct Model<'a> {
     warm_step: usize,
     warm_reads: f64,
     warmer_ended: Option<f64>,
-    /// Number of transactions when the larger tier filled up.
+    /// Transactions until the larger of shared_buffers and page cache filled up.
     full_since: Option<f64>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Model<'a> {
             for (class, view) in views.iter().enumerate() {
                 for (bin, change) in view.marks.iter().enumerate() {
                     let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's method: a page no longer triggers read-ahead once it is requested or evicted.
+                    // Newton's method: the slope is −(weight + dropped), as requests and evictions end marks.
                     let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
                     self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
                 }
@@ -349,7 +349,7 @@ impl<'a> Model<'a> {
         self.advance_warmer(view.warmer_reads * seconds);
     }
 
-    /// Advances the warmer. Pages that the workload has read cost the warmer nothing.
+    /// Advances the warmer. Pages that the workload has read cost it nothing.
     fn advance_warmer(&mut self, mut reads: f64) {
         while let Some(step) = self.warmer.and_then(|warmer| warmer.steps.get(self.warm_step)).copied() {
             let bins = step.bin.map_or(0..self.bins[step.class].len(), |bin| bin..bin + 1);
@@ -380,7 +380,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether the forecast may end. Steady throughput is not enough: a rare read may still read far ahead.
+    /// Whether the forecast may end. Steady throughput is not enough: rare reads may still fetch many pages ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -410,7 +410,6 @@ pub struct ForecastPoint {
 }
 
 impl ForecastPoint {
-    /// Whether a transaction reads fewer than 0.01 pages on average.
     pub(super) fn is_warm(&self) -> bool {
         self.pages_per_transaction < WARM_SHARE
     }
@@ -493,7 +492,7 @@ pub struct Flow {
     pub warmer_reads: f64,
 }
 
-/// `warmer` always keeps its reads in flight, besides those of the clients.
+/// `warmer` always keeps its reads in flight, besides the clients'.
 pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
     let clients = clients as usize;
     let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };

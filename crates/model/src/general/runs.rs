@@ -1,5 +1,5 @@
-//! Cost of ranges of neighbouring pages, without a closed form. Simulates how Linux caches a file (mm/readahead.c, 6.16
-//! and later) and records costs by the share of missing pages.
+//! Cost of reading ranges of neighbouring pages. As it has no closed form, this simulates how Linux caches a file
+//! (mm/readahead.c, 6.16 and later) and records costs by the share of missing pages.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -84,7 +84,7 @@ impl Taken {
     }
 }
 
-/// Averages the costs of each step. A step without samples repeats the previous one.
+/// Averages each step's costs. A step without samples repeats the previous.
 fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
     let each = |(sum, misses): &(Taken, f64)| {
@@ -226,9 +226,9 @@ impl File {
 
 // ---- read ahead ----
 //
-// A random read with more cached pages before it than it requests looks sequential. Linux then also reads as many pages
-// ahead as precede it, and marks the last. On a read of a marked page, with the next missing page k pages away, it
-// reads 2 k + 1 pages from there and marks the first.
+// If more cached pages precede a random read than it requests, Linux takes it for sequential: it reads as many further
+// pages as precede it, and marks the last. When a marked page is requested and the next missing page is k pages away,
+// Linux reads 2 k + 1 pages from the missing one, which it marks.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {
@@ -243,7 +243,8 @@ fn any_missing(missing: f64, pages: f64) -> f64 {
     if pages > 0.0 { -(pages * (-missing).ln_1p()).exp_m1() } else { 0.0 }
 }
 
-/// `missing`: missing share of the surrounding pages, 0 to 1. `window`: largest read in pages.
+/// Expected read-ahead after a miss. `missing`: missing share of the surrounding pages, 0 to 1. `window`: largest read
+/// in pages.
 pub fn behind_a_miss(missing: f64, window: f64) -> Ahead {
     let most = window - 1.0;
     if most < 2.0 || missing <= 0.0 {

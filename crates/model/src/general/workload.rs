@@ -95,7 +95,7 @@ pub struct Workload {
 pub struct Server {
     pub device: Device,
     pub cores: f64,
-    /// Pages of shared_buffers; infinite if one tier holds everything.
+    /// Pages of shared_buffers; infinite: a single tier of `os_pages`.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub block_bytes: f64,
@@ -114,7 +114,7 @@ pub struct WarmStep {
     pub class: usize,
     /// Index in `Popularity::bins`; `None`: all pages in file order.
     pub bin: Option<usize>,
-    /// Share of the pages read, 0 to 1; one bin's shares add up to at most 1.
+    /// Share of these pages that the step reads, 0 to 1; a bin's steps add up to at most 1.
     pub share: f64,
     /// Reads of the warmer's size, including gaps.
     pub reads: f64,
@@ -146,12 +146,11 @@ impl Workload {
 }
 
 impl Server {
-    /// Pages of both tiers; infinite if everything fits.
     pub fn memory_pages(&self) -> f64 {
         self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
     }
 
-    /// shared_buffers get `buffers_pages`, the page cache the rest. Infinite `buffers_pages` mean a single tier.
+    /// shared_buffers get `buffers_pages`, the page cache the rest.
     ///
     /// # Errors
     /// If shared_buffers exceed the memory.
@@ -202,7 +201,7 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve all reads in flight: those of the warmer, and `depth` reads of `bytes`. The device's limits
+    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. The device's limits
     /// apply to the sum, and its queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
@@ -266,7 +265,7 @@ impl Popularity {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
 
-    /// Bins, most popular first. All accesses add up to 1.
+    /// Bins, most popular first. The weights of all pages add up to 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
@@ -312,10 +311,10 @@ pub struct Bin {
 /// Neighbouring ranks share a bin if they differ by less than this factor.
 const RATIO: f64 = 1.05;
 
-/// Number of the most popular scattered rows. Each has its own page.
+/// Maximum number of scattered rows so popular that each dominates its page.
 const HEAD_ROWS: f64 = 1024.0;
 
-/// Sample of the scattered rows beyond `HEAD_ROWS`: pages, rows per page, and bins.
+/// Sample of the other pages: its size, maximum number of rows drawn per page, and number of bins.
 const SAMPLED_PAGES: usize = 2048;
 const SAMPLED_ROWS: usize = 64;
 const SAMPLED_BINS: usize = 64;
@@ -323,7 +322,7 @@ const SAMPLED_BINS: usize = 64;
 /// Terms of the harmonic number that are summed exactly.
 const EXACT_TERMS: u32 = 64;
 
-/// Σ k^-s for k from 1 to `n`, by Euler and Maclaurin's formula after the exact terms.
+/// Σ k^-s for k from 1 to `n`, by the midpoint rule after the exact terms.
 fn harmonic(n: f64, s: f64) -> f64 {
     if n < 1.0 {
         return n.max(0.0);
@@ -333,7 +332,6 @@ fn harmonic(n: f64, s: f64) -> f64 {
     let integral = |a: f64, b: f64| {
         if (s - 1.0).abs() < 1e-12 { (b / a).ln() } else { (b.powf(1.0 - s) - a.powf(1.0 - s)) / (1.0 - s) }
     };
-    // Midpoint rule.
     if n > exact { sum + integral(exact + 0.5, n + 0.5) } else { sum }
 }
 
@@ -349,7 +347,6 @@ pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     bins
 }
 
-/// The most popular rows dominate a page each; a sample represents all other pages.
 pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     let rows = (pages * rows_per_page).max(1.0);
     let head = HEAD_ROWS.min((pages / 4.0).floor());
@@ -367,8 +364,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Stratified sample: each row slot draws from every stratum once. `weight` gives a row's weight by its share of all
-/// ranks.
+/// Weights of sampled pages. Their nth rows are drawn one from each of `SAMPLED_PAGES` equal ranges of ranks. `weight`
+/// gives a row's weight by its rank ÷ the greatest rank.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);

@@ -15,11 +15,11 @@ pub struct Judgement {
     pub undecided: Option<Undecided>,
     /// Whether the level is a warm server's. `None` without a level, and in old records.
     pub warmth: Option<Warmth>,
-    /// This level ÷ the common level of its study, if different.
+    /// `steady_tps` ÷ that of comparable trials, if the run never reached 95 % of theirs.
     pub level_share: Option<f64>,
     /// Start of the level, never before `to_95_seconds`. `None` unless steady or periodic.
     pub steady_from_seconds: Option<f64>,
-    /// Minimum duration of a level. It must also be at least 15 % of the run.
+    /// Minimum duration of a level, which must also last at least 15 % of the run.
     pub level_lasts_seconds: f64,
     /// Time between drops of throughput.
     pub period_seconds: Option<f64>,
@@ -69,8 +69,8 @@ impl Judgement {
         (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
     }
 
-    /// Aligns the verdict with the printed time to 95 %: the level starts at that time at the earliest, or the verdict
-    /// is undecided.
+    /// Moves the start of the level to `to_95_seconds` if that is later. The verdict becomes undecided if too little of
+    /// the run remains.
     pub fn settle(&mut self, to_95_seconds: Option<f64>) {
         let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
             return;
@@ -90,7 +90,7 @@ impl Judgement {
         self.should_have_run_seconds = Some(needed);
     }
 
-    /// Sets the level as a share of the other trials' level, and states it in the reason.
+    /// Stores `share`, this level ÷ that of comparable trials, and states both levels in the reason.
     pub fn tell_share(&mut self, share: f64) {
         let Some(tps) = self.steady_tps.filter(|_| self.steady_from_seconds.is_some()) else { return };
         let told =

@@ -11,13 +11,13 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Minimum number of values in a level that device reads prove to be warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// Largest fall of a steady tail, as a share and in standard errors. Limits for rises are higher, because the curve
-/// reveals a fall that is reported wrongly.
+/// A fall exceeds both this share and this many standard errors. Limits for rises are higher: a wrongly reported fall
+/// is visible in the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
-/// Standard errors of a level's 95 % interval, and its minimum as a share of the level. Slow noise hardly shows in the
-/// judged curve: 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
+/// Half the width of a level's 95 % interval, in standard errors; at least `LEAST_INTERVAL` of the level. The judged
+/// curve hardly shows slow noise: 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
@@ -28,8 +28,8 @@ const MOST_TOLD_VALUES: usize = 20_000;
 
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises by less than one of these limits: `LATE_RISE`, `LATE_SHARE` of the
-/// tail's rise (a straight rise has half), or `LATE_ERRORS` standard errors.
+/// A rise is over if the tail's second half rises by less than `LATE_RISE`, `LATE_SHARE` of the tail's rise (a straight
+/// line: half), or `LATE_ERRORS` standard errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
@@ -104,7 +104,7 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 /// The first rule that applies decides, so each rule precedes those that would hide its case.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // With a rate limit, random arrivals are the only noise, so only a clear fall counts.
+    // With a rate limit, random arrivals can look like a fall, so only a clear one counts.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;

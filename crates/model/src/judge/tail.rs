@@ -82,7 +82,7 @@ pub(super) struct Tail {
     /// Noise, measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// Trends of the tail. Standard errors come from the noise of falls; that of `fall`, from the noise of rises.
+    /// Trends of the tail. Their standard errors come from the curve's falls; that of `fall`, from its rises.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
@@ -135,7 +135,7 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // Excludes the curve's end: if throughput rises there, it exceeds the end's own median.
+        // Excludes segments within the curve's end: if throughput rises there, some exceed the end's median.
         let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
@@ -181,8 +181,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something besides the workload warmed the cache. The workload's reads alone would cause half of the rise
-    /// (in logarithms) in half of the transactions.
+    /// Whether throughput leapt (see `LEAP_SHARE`): something besides the workload warmed the cache.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -229,7 +228,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Rates are medians, which hide a one-second stall in a run of hours. A gap repeats the last rate.
+/// Width in seconds, and median rates, which hide a one-second stall in a run of hours. A gap repeats the last rate.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -243,7 +242,7 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 
 // ---- noise ----
 //
-// A curve's falls measure its symmetric noise. To judge a fall, the rises measure it.
+// Noise is symmetric. Falls measure it, as a warm-up only rises; to judge a fall, rises measure it.
 
 /// Correlation times in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
@@ -252,7 +251,7 @@ const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
-/// Rounds of the fit; half as many come within 1 %.
+/// Rounds of the fit; half as many come within 1 % of its result.
 const ROUNDS: usize = 60;
 
 /// Outliers are moved to this distance from their neighbours, in standard deviations.
@@ -371,8 +370,7 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 const FEWEST_PERIODS: usize = 3;
 
-/// Minimum dips of a period, and of a period that is only averaged: the two intervals between three dips may agree by
-/// chance.
+/// Minimum dips of a period. Three suffice only to average the curve: their two intervals may be equal by chance.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
@@ -434,7 +432,7 @@ fn is_explained(values: &[f64], course: &[f64]) -> bool {
 
 // ---- segment ----
 
-/// Cost of another segment, in variances (with autocorrelation) times ln n.
+/// Penalty of each segment, in `sigma`² × ln n (n values; `sigma` includes autocorrelation).
 const PENALTY: f64 = 6.0;
 
 /// A shorter dip that recovers does not end a level.
@@ -476,7 +474,7 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// `mean` returns a segment's log level; `tolerance` the allowed difference by length and side (true: above).
+/// `mean`: a segment's logarithm relative to the level. `tolerance`: its maximum, by length and whether it is above 0.
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,

@@ -109,7 +109,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if let Some(fast) = find_like_memory(series, tail) {
         return fast;
     }
-    // A cold server's throughput rises by about i ÷ P in i transactions, which a large P hides. P is inexact.
+    // A cold server's throughput rises by about i ÷ P in i transactions: invisible if P is large. P is inexact.
     let transactions = series.transactions() - series.transactions_until(slow_seconds);
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
@@ -129,8 +129,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 // ---- approach ----
 //
-// A warm-up ends as T = Tc × (1 + a e^(-i/P)) or, at the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Weighs
-// every share, P and form against the end of the curve.
+// Late in a warm-up of P pages, transaction i takes T = Tc × (1 + a e^(-i/P)) or, at the device's limit,
+// T = Tc × (1 + (a e^(-i/P))⁴)^¼. Weighs every P, form and reached share (Tc ÷ T) by the curve's end.
 
 const MOST_STRETCHES: usize = 60;
 
@@ -189,7 +189,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// Factor by which dependence between neighbouring means inflates the sum of squares.
+/// Variance of a straight trend ÷ its variance if neighbouring means were independent; at least 1.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;

@@ -72,20 +72,20 @@ impl fmt::Display for Stall {
 /// Classes of wait events in which something else blocks a backend.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
-/// Minimum increase of waiting backends, as a share of all.
+/// Share of all backends that counts as many.
 const VICTIMS: f64 = 0.2;
 
-/// If this share of the working backends waits, no increase is needed: on a slow device, nearly all always wait.
+/// Share of working backends whose waits can explain a stall without an increase, as on an always slow device.
 const NEARLY_ALL: f64 = 0.8;
 
 /// Minimum share of the stall's time in file calls, if these are its cause.
 const FILLS: f64 = 0.4;
 
-/// As shares of all processors: minimum increase of other processes' use, and minimum use by all.
+/// If processors are the cause, as shares of them: minimum increase of use by others, and minimum total use.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
-/// Minimum share of time with a task waiting for a processor.
+/// Minimum share of time with a task waiting for a processor, if clients lack processors.
 const PROCESSOR_WAIT: f64 = 0.8;
 
 /// An average of this many backends means one backend for most of the time.
@@ -93,7 +93,7 @@ const SOMEBODY: f64 = 0.5;
 
 const MEMORY_WAIT: f64 = 0.2;
 
-/// Minimum share of backends in client waits, and of the time in which that holds.
+/// If clients are the cause: minimum share of backends waiting for them, and of time with so many.
 const WITH_CLIENT: f64 = 0.8;
 const WITH_CLIENT_FOR: f64 = 0.6;
 
@@ -105,7 +105,7 @@ const SATURATED: f64 = 0.9;
 /// A file's sync waits behind other writes of at least this multiple of its bytes.
 const MUCH_MORE: u64 = 4;
 
-/// Minimum number and share of lock queries that show the same lock holder.
+/// If a lock holder is the cause: minimum number and share of lock queries that show it.
 const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
@@ -202,8 +202,8 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // If many backends are blocked and few ready, processors are not short. If few are blocked, clients on this
-        // host may be short of them: then some task waits for a processor most of the time.
+        // Processors are short if many backends are ready. If few are ready or blocked, clients on this host may lack
+        // processors: then some task waits for one most of the time.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
@@ -260,8 +260,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last lock query with the most frequent holder that waits for no lock. After this process releases the lock,
-    /// others hold it briefly.
+    /// The latest lock query that shows the main blocker: the holder most often seen without a lock wait. Later
+    /// queries show brief holders.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -281,7 +281,7 @@ impl<'a> Seen<'a> {
         let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
         let holder =
             usual.iter().filter(sleeps).filter(|one| seen_often(one.session.pid)).max_by_key(|one| one.waiters)?;
-        // A process that waits for a pin also blocks the lock's waiters.
+        // If a holder waits for a buffer pin, `locks` names that as the cause.
         let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
@@ -320,7 +320,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// True if these bytes far exceed those of the longest sync, which then waits behind them.
+    /// True if the longest file call waits behind other writes: `bytes` far exceed its own bytes.
     fn is_behind(&self, bytes: u64) -> bool {
         let waiting = self.candidate().map_or(0, |one| bytes_of(&one));
         bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.keep(&BLOCKED)

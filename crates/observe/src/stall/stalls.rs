@@ -8,7 +8,7 @@ use model::{StallFinder, StallSpan};
 
 const STEPS_OF_SECOND: usize = 4;
 
-/// Number of steps before a stall with which it is compared.
+/// Number of steps before a stall that it is compared with.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
 /// Enough for the longest stall and the time before it.

@@ -118,7 +118,7 @@ impl SeenCall {
 }
 
 impl CheckpointPhase {
-    /// Phase by the checkpointer's longest wait. While it writes buffers, it may also wait for WAL.
+    /// Phase by the checkpointer's longest wait. Syncs of WAL count as `Writes`: buffers must wait for them.
     fn of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
         let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
         let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -127,7 +127,7 @@ impl CheckpointPhase {
     }
 }
 
-/// Means over steps, weighted by their length, in backends or processors.
+/// Means over steps, weighted by length: backends, processors or shares. `seconds` and `commands` are sums.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     pub seconds: f64,
@@ -195,7 +195,7 @@ impl Means {
         if self.seconds > 0.0 { self.commands as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Waits with more backends than before, most growth first: name and current backends.
+    /// Name and backends of each wait with more backends than `before`, largest increase first.
     pub fn grown(&self, before: &Means, classes: &[&str]) -> Vec<(String, f64)> {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         let growth = |(event, now): (&(String, String), &f64)| {

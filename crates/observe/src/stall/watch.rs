@@ -49,8 +49,8 @@ impl StallWatch {
         }
     }
 
-    /// Adds a reading, with lock waits since the last one. Looks up relations through `connection`. Without counted
-    /// commands, stall detection stops.
+    /// Adds a reading, with lock waits since the last one. Looks up relations through `connection`. If commands
+    /// are not counted, ends an ongoing stall instead.
     ///
     /// Returns the number of transactions that the lookups caused.
     pub async fn add(

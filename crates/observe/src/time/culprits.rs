@@ -23,7 +23,7 @@ pub struct Blocker {
     pub behind: Vec<Blocker>,
 }
 
-/// Temporary files of a session: the maximum of any query.
+/// Temporary files of a session's query, when they were largest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TemporaryFiles {
     #[serde(flatten)]
@@ -51,7 +51,7 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // Only a deadlock is left, perhaps with other waiters. The first process met twice is part of the deadlock.
+            // Only deadlocks and their waiters are left. The first process met twice is in a deadlock.
             let (mut at, mut passed) = (0, HashSet::new());
             while passed.insert(at) {
                 let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);
@@ -97,8 +97,9 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Each blocker as it was with the most waiters, longest total wait first. Each query's maximum of temporary files.
+    /// Each blocker as it was with the most waiters, largest `held_up_ns` first.
     pub seen_blockers: Vec<Blocker>,
+    /// Most bytes first.
     pub seen_temporary: Vec<TemporaryFiles>,
     unread_ns: u64,
 }

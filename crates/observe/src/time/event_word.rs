@@ -1,6 +1,7 @@
 //! Locates a process's wait event number. Since PostgreSQL 14 a variable points to it.
 //!
-//! In PostgreSQL 13 the number is in shared memory (`MyProc`) at a build-specific offset, found by known idle events.
+//! In PostgreSQL 13 it is in shared memory (`MyProc`), at the build-specific offset where idle processes show idle
+//! events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +16,7 @@ const UNTIL_13: &str = "MyProc";
 /// Number of 32-bit words of a process's entry that are searched; an entry has about 900 bytes.
 const WORDS: usize = 256;
 
-/// Class of idle waits, and upper limit of its number of events.
+/// Class of idle waits; its event numbers are below `ACTIVITIES`.
 const ACTIVITY: u32 = 0x05;
 const ACTIVITIES: u32 = 64;
 

@@ -11,15 +11,15 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// Default budget, as a share of all processors. Above it, `waits` and `top` measure less, and a trial stops measuring
-/// times.
+/// Default limit of the overhead, as a share of all processors. Above it, `waits` and `top` measure less, and a trial
+/// stops measuring times.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
 /// The values of one second are rates; otherwise they cover the whole span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeUse {
-    /// Lifetime. The kinds below add up to it.
+    /// Lifetime: the sum of the times running, ready, waiting and unknown.
     pub lived_seconds: f64,
     /// On a processor. Includes time ready to run if `ready_seconds` is null.
     pub running_seconds: f64,
@@ -53,13 +53,13 @@ pub struct TimeUse {
     pub activity_reports: Option<f64>,
     /// Time of background processes on a processor.
     pub background_running_seconds: f64,
-    /// Time of background processes ready for a processor.
+    /// Time that background processes waited for a processor.
     pub background_ready_seconds: f64,
-    /// Time that background processes waited for anything but new work.
+    /// Time that background processes waited for anything but a processor or new work.
     pub background_waiting_seconds: f64,
     /// Context switches to processes of the server.
     pub switches: f64,
-    /// Share of all server processes' lifetime whose state is known, about 1.
+    /// Time in a known state, as a share of all server processes' lifetime: about 1.
     pub explained_ratio: Option<f64>,
     /// Overhead of this measurement: BPF programs and pgthaw's own processor time.
     pub cost_seconds: f64,
@@ -95,7 +95,7 @@ pub struct TrialTime {
     pub statistics: Vec<NamedStatistic>,
     /// Durations of client backends' commands, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
-    /// Runs on a processor for which the start was missed.
+    /// Number of runs on a processor whose start was missed.
     pub recovered: u64,
     /// Length of the runs counted in `recovered`.
     pub recovered_seconds: f64,
@@ -108,7 +108,7 @@ pub struct TrialTime {
 }
 
 impl TimeUse {
-    /// False if times are sampled, and commands are not counted.
+    /// False if times are sampled, which counts no commands.
     pub fn is_exact(&self) -> bool {
         self.ready_seconds.is_some()
     }
@@ -186,13 +186,12 @@ impl TimeFigures {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors that commands would use if all their time but LWLock waits were processor time. `processors_used`
-    /// excludes the other waits.
+    /// Processors needed if all time of commands, except LWLock waits, were processor time.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
 
-    /// Mean of the trials with the same source as the first, so that the kinds still add up.
+    /// Mean of the trials with the first one's source. Sources differ in which times they know.
     pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
         let first = trials.first()?;
         let alike: Vec<&&TimeFigures> = trials.iter().filter(|one| one.source == first.source).collect();
@@ -221,7 +220,7 @@ pub struct Looking {
     pub lost: u64,
 }
 
-/// Prefix of the shared statistics' locks since PostgreSQL 15: `PgStatsDSA`, `PgStatsHash`, `PgStatsData`.
+/// Prefix of the shared statistics' locks since PostgreSQL 15, as in `PgStatsHash`.
 const STATISTICS_LOCKS: &str = "PgStats";
 
 pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {

@@ -71,7 +71,7 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// Also charges the time since the last sample, so that steps keep their length.
+    /// First charges the time until `at_ns`, so that readings are evenly spaced.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = self.lock();
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -155,7 +155,7 @@ impl MemoryLooks {
         Ok(MemoryLooks { sums, interval_ms, look_cost, word, _looking })
     }
 
-    /// Limits the processor use, estimated from the first sample. Returns the rate per second.
+    /// Limits the processor use, estimated from the first sample. Returns the samples per second.
     pub fn look_within(&mut self, processors: f64) -> f64 {
         let interval = interval_within(self.look_cost, processors);
         self.interval_ms.store(interval.as_millis() as u64, Ordering::Relaxed);
@@ -216,7 +216,7 @@ pub struct SqlLooks {
 }
 
 impl SqlLooks {
-    /// Samples until the server is gone. Counts its queries in `own`.
+    /// Samples until the server is gone. Counts the sampling queries in `own`.
     pub async fn start(
         mut connection: PgConnection,
         own: Option<OwnTransactions>,
@@ -279,7 +279,7 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }
 
-/// pgthaw's statements, each a transaction. Clones share the counts.
+/// Counts of pgthaw's statements, each a transaction. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTransactions(Arc<Counts>);
 

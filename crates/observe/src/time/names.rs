@@ -11,7 +11,7 @@ use host::linux::threads::lock;
 use postgres::{Session, read_wait_event_names};
 use sqlx::postgres::PgConnection;
 
-/// Per line: class, name, number within the class by version, or `-`.
+/// Per line: class, name, and for each of `VERSIONS` the number within the class, or `-`.
 const TABLE: &str = include_str!("wait_events.tsv");
 
 const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];

@@ -1,4 +1,4 @@
-//! The final report: times by name and second, gaps, and the cost of the observation.
+//! The final report: times by name and second, gaps in the observation, and its cost.
 //!
 //! Part of `--json`: never rename fields.
 
@@ -32,8 +32,8 @@ impl LookingCost {
     }
 }
 
-/// Where the server's time went, without pgthaw's own sessions (docs/waits.md). The exit status is that of the command,
-/// else 0.
+/// Where the server's time went, without pgthaw's own sessions (docs/waits.md). The exit status is that of the
+/// observed command, or 0 without one.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeReport {
     pub source: Tier,
@@ -59,15 +59,15 @@ pub struct TimeReport {
     pub lasting: u64,
     /// Most time first, idle processes last.
     pub statistics: Vec<NamedStatistic>,
-    /// Times by second. The last entry includes the remainder.
+    /// Times by second. The last entry may be longer or shorter.
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// At most 100. First processes with waiters, longest total wait first, each as it was with the most waiters. Then
-    /// sessions idle in a transaction.
+    /// At most 100, largest `held_up_ns` first, each as it was with the most waiters. Idle transactions
+    /// without waiters come last.
     pub blockers: Vec<Blocker>,
-    /// At most 100 sessions, most bytes first. Each has the maximum of any query.
+    /// At most 100 entries, most bytes first.
     pub temporary_files: Vec<TemporaryFiles>,
     /// Reductions of the overhead.
     pub reductions: Vec<Reduction>,

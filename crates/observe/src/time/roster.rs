@@ -109,7 +109,7 @@ impl Roster {
     }
 }
 
-/// Shortens a query and removes constants: queries that differ only in constants are one.
+/// Shortens a query and removes constants, so that similar queries merge.
 pub fn show_query(query: &str) -> String {
     let shown = show_statement(query);
     match shown.char_indices().nth(QUERY_CHARS) {

@@ -93,7 +93,7 @@ impl TimeSampler {
     }
 
     pub fn finish(self, is_early: bool) -> TimeSamples {
-        // Without this, a thread that never began would wait for ever.
+        // Else a thread that never began would wait forever.
         drop(self.begin);
         self.sampling.finish(is_early)
     }

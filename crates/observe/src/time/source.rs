@@ -25,7 +25,7 @@ pub enum Tier {
     Sql,
     /// Samples the wait event in each process's memory, and its run state.
     Memory,
-    /// Charges every nanosecond, with a BPF program in the kernel.
+    /// Accounts for every nanosecond, with a BPF program in the kernel.
     Bpf,
 }
 
@@ -191,7 +191,7 @@ pub struct ProcessTimes {
     pub pid: u32,
     /// Start time since boot, in the source's own unit. Unique with the pid.
     pub birth: u64,
-    /// First observed, and ended, by the monotonic clock.
+    /// Monotonic times of the first observation and of the end.
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
@@ -208,7 +208,7 @@ pub struct ProcessTimes {
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
     pub call: Option<FileCall>,
-    /// Runs whose start was missed, timed by the scheduler's counters.
+    /// Runs on a processor whose start was missed, timed by the scheduler.
     pub recovered: u64,
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
@@ -238,8 +238,9 @@ pub struct Reading {
     /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
-    /// Slow calls not read in time, and calls and writes lost because of too many files.
+    /// Slow calls not read in time.
     pub lost_calls: u64,
+    /// Calls and writes not attributed: too many files.
     pub lost_of_files: u64,
     /// First reading of the new source, if the source has changed.
     pub begins_from: Option<Box<Reading>>,
@@ -372,13 +373,13 @@ pub struct FileName {
     /// unreadable.
     pub path: String,
     pub kind: FileKind,
-    /// Relfilenode and database oid, 0 for shared catalogs.
+    /// Database oid, 0 for shared catalogs, and relfilenode.
     #[serde(skip)]
     pub relation: Option<(u32, u32)>,
 }
 
 impl FileName {
-    /// `names` starts with the file's own name and may reach above the data directory.
+    /// `names`: the file's own, then its directories, innermost first.
     pub fn of_names(names: &[impl AsRef<str>]) -> FileName {
         let at = |place: usize| names.get(place).map(AsRef::as_ref).unwrap_or_default();
         let (own, parent, above) = (at(0), at(1), at(2));
@@ -403,7 +404,7 @@ impl FileName {
         FileName { path: join(names, depth), kind, relation }
     }
 
-    /// Common directory: there may be thousands of temporary files.
+    /// Directory that stands for its temporary files, perhaps thousands.
     pub fn temporary_directory(&self) -> Option<FileName> {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })

@@ -26,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Interval of queries for the server's processes when the overhead budget is tight.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
-/// Minimum interval of queries for lock waits and temporary files, which take at most 1 / `PARTS_OF_LOOKS` of the time.
+/// Minimum interval of queries for lock waits and temporary files; after slow ones, `PARTS_OF_LOOKS` times their
+/// duration.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
 /// Timeout of the query for lock waits, which takes 250 ms with 500 waiters.
@@ -39,7 +40,7 @@ pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
-    /// This connection's transactions that `own` lacks: the server counts them with the next query.
+    /// This connection's transactions, to add to `own` after the next query, with which the server counts them.
     untold: u64,
     asked_at: Instant,
     culprits_at: Instant,
@@ -54,7 +55,7 @@ pub struct Watch {
     unnamed: Vec<u32>,
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
-    /// The last reading that is not yet summed up, and processes that ended in earlier readings.
+    /// The last reading and, from earlier ones, the processes that ended; both not yet summed up.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
     lasting: Vec<FileCall>,
@@ -124,7 +125,7 @@ impl Watch {
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
 
-    /// Calls `hear`, which may take out the sums, after each `step` and when `end` completes.
+    /// Calls `hear` after each `step` and when `end` completes. `hear` may empty `accounting`.
     pub async fn until<T, S: TimeSource>(
         &mut self,
         source: &mut S,

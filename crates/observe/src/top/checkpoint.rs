@@ -86,7 +86,7 @@ impl CheckpointWatch {
             Some("CheckpointerMain") => CheckpointPhase::Idle,
             Some(event) if event.ends_with("Sync") => CheckpointPhase::Syncing,
             Some(_) => CheckpointPhase::Writing,
-            // No wait event: the checkpointer is on a processor, and stays in its phase.
+            // The checkpointer is on a processor. Its phase stays, unless a checkpoint began.
             None if has_begun => CheckpointPhase::Writing,
             None => self.phase,
         };

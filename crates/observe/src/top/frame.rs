@@ -32,7 +32,7 @@ pub struct TopFrame {
     /// Times of client backends.
     #[serde(default)]
     pub clients: TimeShares,
-    /// Share of the processes' lifetime whose state is known, 0 to 1.
+    /// Share of the processes' lifetime with a known state, 0 to 1.
     pub explained: Option<f64>,
     pub activity: Activity,
     pub rates: Rates,
@@ -133,13 +133,13 @@ pub struct Rates {
     pub transactions_per_second: Option<f64>,
     /// Received commands in this step. `None` if not counted.
     pub commands_per_second: Option<f64>,
-    /// Client backends' time without waits for the client, per command of this step.
+    /// Time of client backends per command in this step, except waits for the client.
     pub command_ns: Option<f64>,
     /// Time in statements, per transaction. `None` before PostgreSQL 14.
     pub transaction_ns: Option<f64>,
     /// Share of requested blocks that shared_buffers had.
     pub buffers_hit_ratio: Option<f64>,
-    /// Share of the bytes read into shared_buffers that no device delivered. Read-ahead lowers it.
+    /// Share of the bytes read into shared_buffers that came from the page cache. Read-ahead lowers it.
     pub page_cache_hit_ratio: Option<f64>,
     /// Read from storage by the server's processes.
     pub fetched_bytes_per_second: Option<f64>,
@@ -183,8 +183,8 @@ impl ServerStep {
         self.commits as f64 + self.rollbacks as f64
     }
 
-    /// Subtracts pgthaw's transactions from the commits. Before PostgreSQL 15, servers count late: `owed` transactions
-    /// are not yet counted.
+    /// Subtracts pgthaw's transactions from the commits. `owed`: those that the server has not counted yet (before
+    /// PostgreSQL 15).
     pub fn without_own(self, owed: &mut u64) -> ServerStep {
         let own = self.own_transactions + *owed;
         *owed = own.saturating_sub(self.commits);
@@ -225,7 +225,7 @@ pub struct ServerStep {
     pub longest_transaction_ns: Option<u64>,
 }
 
-/// Gauges of the machine, scaled to a second. `second` is 1; `generator_threads` and `server` are empty.
+/// Use of the machine since the last reading, scaled to a second. `second` is always 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct MachineStep {
     /// Time since the last reading.

@@ -383,8 +383,9 @@ impl PulseReader {
     }
 }
 
-/// Returns the counters, and pgthaw's transactions in them, without this query. Queries again if another session of
-/// pgthaw was active. `untold`: this connection's transactions that the server counts with the query.
+/// Returns the counters, and the number of pgthaw's transactions in them. Neither includes this query. Queries again
+/// if another session of pgthaw was active. `untold`: this connection's transactions that the server counts with the
+/// query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],

@@ -21,8 +21,8 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// Milliseconds after a whole second at which the server starts, to be ready shortly before the next second. Data that
-/// autoprewarm reads before the race is a head start.
+/// Milliseconds after a whole second at which the server starts, to be ready shortly before the race, which begins with
+/// a second: what autoprewarm reads earlier is a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -245,7 +245,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// Number of consecutive steady verdicts, one per second, that end a trial: a single one could be chance.
+/// Number of consecutive seconds with the verdict "steady" that end a trial: a single one could be chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]

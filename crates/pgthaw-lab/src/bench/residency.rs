@@ -12,7 +12,7 @@ use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks,
 /// Number of equal pieces of a relation in its strip: as many as a report can draw.
 const PIECES: u64 = 64;
 
-/// Number of relations with a strip, largest first.
+/// Maximum number of relations with a strip. The largest are chosen.
 const RELATIONS: usize = 12;
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Measures, on its own thread, how much of the page cache and shared_buffers a warmer of an idle server has filled.
+//! Measures, on its own thread, how much of a snapshot a warmer has loaded while the server is idle.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,9 @@ pub struct Looker {
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
-    /// Time at which the cached bytes last grew, and the maximum bytes in page cache and shared_buffers.
+    /// Time at which `most` last grew.
     last_gain: f64,
+    /// Maximum bytes seen in the page cache and in shared_buffers.
     most: (Bytes, Option<Bytes>),
 }
 
@@ -60,8 +61,8 @@ pub struct Probe {
 }
 
 impl Looker {
-    /// `connection` must not be to the database whose files are counted. Reads the buffers once, to load the catalogs
-    /// that later samples need.
+    /// Reads shared_buffers once, to load the catalogs that later samples need. `connection` must not use the measured
+    /// database, whose catalogs it would load.
     pub async fn open(
         wanted: &Arc<Wanted>,
         cache: &dyn PageCache,
@@ -165,8 +166,8 @@ impl Probe {
 }
 
 /// Lower bound of the load time: the minimum of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
-/// gaps to read through. A gap costs its bytes and saves one read, so the best choice is always a number of the
-/// shortest gaps. `None` unless both limits are in force.
+/// gaps to read through. A gap costs its bytes and saves one read, so the best choice is always the n shortest gaps,
+/// for some n. `None` unless both of the disk's limits are enforced.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;
@@ -197,8 +198,8 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
 /// Number of a file's pages that are counted together: 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Interval of exact samples (mincore of every page), also far from the goal. A page that is evicted again counts only
-/// if an exact sample saw it.
+/// Interval of exact samples (mincore checks every page) below `NEAR_GOAL`. A page that is evicted later counts only
+/// if mincore saw it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Once this share of the snapshot's pages is cached, every sample checks every page.
@@ -206,9 +207,9 @@ pub const NEAR_GOAL: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Pages seen resident so far; an upper limit unless exact.
+    /// Number of wanted pages seen resident so far.
     pub pages: u64,
-    /// Whether mincore checked every page, without reads in flight. Otherwise the count may be too high.
+    /// Whether mincore checked every page. Otherwise `pages` may include pages still being read or not wanted.
     pub is_exact: bool,
 }
 
@@ -253,8 +254,8 @@ impl Watch {
         }
     }
 
-    /// Counts resident pages. Checks every page periodically, and if the count may reach `goal`. Skips windows of a
-    /// file that were seen complete.
+    /// Counts resident pages. Checks each page periodically and near `goal`, except in windows whose pages have all
+    /// been seen.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -389,7 +390,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Appends a range of pages, which overlaps with the last one if two blocks share a page.
+/// Appends a range of pages, which overlaps the last if two blocks share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -450,8 +451,8 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// Share of the snapshot's buffers, and of the hot buffers among them, that must be in shared_buffers again to count as
-/// restored.
+/// Share of the snapshot's buffers that must be in shared_buffers, and of its hot buffers that must be hot, before the
+/// snapshot counts as restored.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.

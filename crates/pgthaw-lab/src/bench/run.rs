@@ -314,7 +314,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Points that define the warm states: the study's first point, or the first of each script.
+    /// Returns a point for each warm state of the database: one per script if `is_script_wanted`, otherwise one.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
@@ -470,7 +470,7 @@ const INDEX: &str = "public.pgbench_accounts_pkey";
 /// Share of leaf blocks in an index. The other blocks, about one in 256, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
-/// Number of catalog blocks that pgbench's clients read before they run a built-in script.
+/// Number of catalog blocks that pgbench's clients read before a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
 /// Private memory of the server and of a backend. Backends were observed to use 1.5 to 3 MB.

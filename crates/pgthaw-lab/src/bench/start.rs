@@ -172,8 +172,8 @@ impl Starter<'_> {
         let before = read_activity(&mut connection).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
-        // The server may count each statement of a script as a transaction. In logs of a few seconds, a tenth of the
-        // transactions is missing on average, a fifth at most.
+        // The server may count each statement of a script as a transaction. Factor 0.9: pgbench's logs of a few seconds
+        // lack a tenth of the transactions on average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);
         activity.transactions = (activity.transactions as f64 / each) as u64;
@@ -181,7 +181,7 @@ impl Starter<'_> {
         Ok(Calibration { tps, activity, facts: server.facts })
     }
 
-    /// Returns transactions per second, if any, and their number.
+    /// Returns the median transactions per second (`None` if 0) and the number of transactions.
     fn run(&self, lab: &Lab, load: &Load, length: Length) -> Result<(Option<f64>, u64)> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = self.work.make_temporary()?;

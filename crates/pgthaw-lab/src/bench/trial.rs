@@ -31,7 +31,7 @@ use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
-/// Time limit in seconds of a trial that ends by a number of transactions.
+/// Time limit in seconds of a trial that runs a fixed number of transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// Start state. The disk limit and the read-ahead are already released.
+    /// Start state, without disk limit and read-aheads, which `measure` has undone.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -368,7 +368,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// True for failures that do not affect later trials. A study's settings may block pgthaw's own sessions.
+/// True for failures that do not affect later trials, such as pgthaw's own sessions blocked by a study's settings.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     error.full_disk().is_none()

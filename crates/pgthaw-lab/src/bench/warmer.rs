@@ -398,7 +398,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Path of the program `pgthaw` in the directory of this program.
+/// Path of `pgthaw` in this program's directory.
 pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())

@@ -14,18 +14,18 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// Attempts to evict before a start counts as lukewarm: the kernel may not evict pages in use.
+/// Number of failed evictions after which a start counts as lukewarm: the kernel may not evict pages in use.
 const EVICTION_TRIES: u32 = 3;
 
-/// Minimum size of a database for which a cold start also touches free memory: trials of smaller databases end before
-/// the kernel pages out idle memory.
+/// Minimum size of a database for which `make_cold` touches memory: trials of smaller databases end before the kernel
+/// pages out idle memory.
 const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A new cluster in a directory below `parent`.
     Scratch { parent: PathBuf },
-    /// The cluster of an existing lab server, which is stopped meanwhile, with a temporary database.
+    /// An existing lab server's cluster, with a temporary database. The lab server is stopped until the benchmark ends.
     Borrowed { data_directory: DataDirectory },
 }
 

@@ -55,7 +55,7 @@ pub fn open_lab(
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
-    // PostgreSQL's defaults, except for autovacuum between trials and for the log, which pgthaw parses.
+    // Changes few defaults: room for clients, no autovacuum between trials, a log that pgthaw can parse.
     let settings = [
         ("max_connections", connections.as_str()),
         ("autovacuum", "off"),

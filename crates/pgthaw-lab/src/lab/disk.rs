@@ -18,12 +18,12 @@ use host::linux::{
 use host::units::Bytes;
 use observe::OsSample;
 
-/// Adds the reasons why limits or read-ahead are unavailable in a directory.
+/// Adds to `disk` why its limits or read-ahead cannot be enforced in the directory.
 pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
     choose_in_force_on(directory, disk, false)
 }
 
-/// If the device `is_own`, limits cover all processes, otherwise only those in the limit's cgroup.
+/// Extends `choose_in_force` to devices that only the study uses (`is_own`).
 pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -89,7 +89,7 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     }
 }
 
-/// False if the disk changes the read-ahead: open files would keep the former read-ahead.
+/// False if the disk changes the read-ahead, which takes effect only for files opened later.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
@@ -102,7 +102,7 @@ pub fn repair_read_ahead(directory: &Path, events: &Events) {
     }
 }
 
-/// Names of the device for parts without their own, and of a file system's log device.
+/// Names of the main file system's device and of its log device.
 const REST: &str = "rest";
 const LOG: &str = "log";
 
@@ -273,7 +273,7 @@ impl OwnFileSystem {
         deviations.map(|one| Finding::NotInForce { what: format!("{}{of}", one.what), reason: one.found }).collect()
     }
 
-    /// `disk`: the study's disk whose limits apply to the main device.
+    /// Describes the devices if there are several. `disk` names the main device's disk.
     pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);

@@ -58,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Fails unless all hosts are reachable and have pgbench.
+/// Describes each host. Fails if one is unreachable or lacks pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -193,7 +193,7 @@ impl Member {
 impl Generator for Fleet {
     fn lead(&self) -> Duration {
         let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
-        // The uncertainty of a host's clock is half of the round trip to this host.
+        // A clock's uncertainty is half a round trip, hence the factor 2.
         LEAD + LEAD_ROUND_TRIPS * 2 * Duration::from_nanos(farthest_ns.unsigned_abs())
     }
 
@@ -287,8 +287,7 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// Writes one compound command, which a shell parses completely before it runs it: later input is not part of the
-/// script.
+/// Writes one compound command, so that the shell reads no later input as script. Also returns pgbench's arguments.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -395,7 +394,7 @@ struct SessionFiles {
     logs: PathBuf,
 }
 
-/// Answer of a host, with its arrival in nanoseconds since 1970, and since boot.
+/// Answer of a host, and when it arrived: `wall_ns` since 1970, `monotonic` since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub answer: Answer,
@@ -474,7 +473,7 @@ impl Session {
         }
     }
 
-    /// Call this once the host has confirmed the script.
+    /// Enables `say`. Before `Answer::Ready`, it may block.
     pub fn take_pipe(&mut self) -> Result<(), Error> {
         let Some(opening) = self.opening.take() else { return Ok(()) };
         match opening.join() {
@@ -489,7 +488,7 @@ impl Session {
 
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
-        // A single write: the host's shell reads byte by byte.
+        // One write: a pause within the line would distort `measure_offset`.
         match pipe.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),

@@ -17,7 +17,7 @@ use host::linux::LoopFileSystem;
 use host::units::Bytes;
 use postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
 
-/// File that names the sweep that uses its directory; locked while this sweep runs.
+/// File in a sweep's directory with the sweep's id; locked while the sweep runs.
 const CLAIM_FILE: &str = "pgthaw-sweep";
 
 pub const FILE_SYSTEM_PREFIX: &str = "pgthaw-fs-";

@@ -65,7 +65,7 @@ pub async fn read_look(lab: &Lab) -> Result<Look> {
         shared_buffers: server.facts.shared_buffers_bytes,
         version: server.facts.version.clone(),
         log_bytes: lab.cluster.log_bytes(),
-        // Read last: this function's other queries must not count.
+        // Read last: queries after a trial's first statistics would count for the trial.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
     })
 }
@@ -223,7 +223,7 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
     sweep.axes.server.iter().map(find).collect()
 }
 
-/// Remarks on the study's settings for a dry run, where no server may be installed.
+/// Remarks on the study's settings for a dry run, which needs no installed server.
 ///
 /// # Errors
 /// As `check_settings_known`.

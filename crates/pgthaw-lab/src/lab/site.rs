@@ -208,7 +208,7 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    /// Fails if the disk lacks room beyond what killed runs occupy.
+    /// Fails if free space, plus the leftovers that this sweep reuses, is too small.
     pub fn check_room(&self) -> Result<()> {
         let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let missing = |key: SiteKey| {

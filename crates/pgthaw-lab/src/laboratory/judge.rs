@@ -206,8 +206,8 @@ impl Explain for Unreadable {
     }
 }
 
-/// Reads a file, or standard input for `-`, by line to limit memory. Adds the logs of the run's other threads, named or
-/// in the same directory.
+/// Reads one curve, by line to limit memory (`-`: standard input). If only one log is named, adds the other threads'
+/// logs from its directory.
 fn read_series(paths: &[PathBuf]) -> Result<Series> {
     let mut reader = Reader::default();
     let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());

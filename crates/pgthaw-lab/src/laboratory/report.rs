@@ -13,10 +13,10 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// Maximum number of trials for which a report page includes the curves.
+/// Number of trials above which a report omits their curves.
 const TRIALS_MAX: usize = 1000;
 
-/// Maximum number of spans (points of a curve) in a page, and in a curve of one trial.
+/// Maximum numbers of spans (points on the time axis) of a whole study and of one trial.
 const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 

@@ -197,7 +197,7 @@ pub struct Head<'a> {
     trials: [(); 0],
 }
 
-/// End of the serialized head, where trials are inserted.
+/// End of a serialized `Head`, before which trials are inserted.
 const END: &str = "]\n}";
 
 async fn show_sweep(store: &Store, run: &SweepRun, kept_cluster: Option<&Path>, output: OutputArguments) -> Result<()> {
@@ -364,14 +364,14 @@ fn refuse(word: &str, problem: &str) -> study::Error {
     }
 }
 
-/// Also drops the local `copy`, which could be resumed and sent again.
+/// Drops a study from `store` and from the local `copy`, where it could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
         // Looks into the local copy too: a damaged study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // The local copy is dropped first: a study that remains only on the server can still be found.
+    // The local copy first: if the server then fails, the study can still be found there.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -27,7 +27,7 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
     Ok(studies.pop())
 }
 
-/// A readable or damaged sweep: damage does not hide other sweeps.
+/// A row of `sweeps`. A damaged row does not prevent reading the others.
 pub(super) struct KeptSweep {
     /// `None` if even the id is unreadable.
     pub id: Option<String>,
@@ -173,7 +173,7 @@ fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
 }
 
 impl Error {
-    /// The name of an unknown run may be a mistyped file.
+    /// Turns "not found" into "neither a file nor a run", except for `newest`.
     pub fn of_file_or_run(self, named: &str) -> Error {
         match self {
             Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
@@ -294,7 +294,7 @@ impl Store {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let count = |row: &Row| -> Result<_, sqlx::Error> {
-            // The trials belong to a study whose id is unreadable.
+            // Skips trials of a study with an unreadable id.
             let Ok(id) = row.get("id") else { return Ok(None) };
             Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
         };

@@ -97,7 +97,7 @@ impl Column for String {
     }
 }
 
-/// Reads NaN and infinities as NULL: nothing can be computed from them.
+/// Reads NaN and infinities as `None`: nothing can be computed from them.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
         Value::Float(number.copied())
@@ -206,12 +206,13 @@ columns!(TrialOutline {
     ; apart judgement, no_verdict, steady_tps
 });
 
-/// Groups of measures. Each measure of a group becomes a column with the group's name as prefix.
+/// Groups of measures. Stored names of their measures begin with the group, such as `pressure_cpu_some`.
 const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;
 
-/// Stores measures by name, so that a new one needs no column. Lists are stored apart: SQL queries them differently.
+/// Stores measures in one JSON column, so that a new one needs no column; lists and objects in `lists`, because SQL
+/// queries them differently.
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
         let mut flat = flatten(self);
@@ -250,7 +251,7 @@ fn flatten(sample: &OsSample) -> Document {
     flat
 }
 
-/// Nests measures in their groups again. Only the group `pressure` exists without values.
+/// Nests measures in their groups again. Adds the mandatory group `pressure` even without values.
 fn nest(flat: Document) -> serde_json::Value {
     let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
     for (name, value) in flat {

@@ -21,9 +21,9 @@ use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_stri
 /// "thaw" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
-/// Finds triggers, and schema objects that have pgthaw's names but not its statements ($1). A foreign view may never
-/// end; a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the case
-/// of names.
+/// Finds triggers, and objects with a name from pgthaw's schema ($1) but another CREATE statement. Reading a
+/// foreign view may never end; a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim
+/// and ignores the case of names.
 const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
     (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
      WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
@@ -107,8 +107,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name, which
-        // pgthaw must not do as root in another user's directory.
+        // One permanent connection: its thread may run as the file's owner. SQLite opens file and journal by name,
+        // which pgthaw must not do as root in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -212,8 +212,8 @@ impl Store {
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
-    /// Whether another program may have created the schema: SQLite has no lock for migrations. Code 5 is a lock
-    /// timeout.
+    /// Whether another program's simultaneous migration may have caused `error`: SQLite does not lock migrations. Code
+    /// 5 is a lock timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")

@@ -1,6 +1,6 @@
 //! Sessions with a results server, and the check that no foreign code can run in them. The owner of an object in
-//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of its users. So the check covers
-//! the schema's contents, not only privileges.
+//! pgthaw's schema, or a role that may add triggers there, could run code with the rights of the schema's users. So the
+//! check covers the schema's contents, not only privileges.
 
 use std::time::{Duration, Instant};
 
@@ -69,8 +69,8 @@ async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-/// A role may have begun an addition before its privilege was revoked, so this waits for such transactions and checks
-/// again.
+/// Checks, waits for transactions that may be adding objects, and checks again: their roles may have lost the
+/// privileges since.
 async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     let begun = Instant::now();
     let mut transaction = connection.begin_with(BEGIN).await?;

@@ -14,7 +14,7 @@ INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $
 ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
 
 impl Store {
-    /// Stores a sweep before its first trial. It is sent with the next change.
+    /// Stores a sweep before its first trial, without queueing it for the server.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<()> {
         let mut transaction = self.begin().await?;
         upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
@@ -28,7 +28,7 @@ impl Store {
     /// Stores a trial of a stored sweep.
     ///
     /// # Errors
-    /// Also if this repeat of the point is stored: a finished trial is never replaced.
+    /// Also if this repeat of the point is already stored: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<()> {
         self.save(None, std::slice::from_ref(trial)).await
     }
@@ -96,7 +96,6 @@ impl Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
-    /// A study has repeat 0. Repeats of trials count from 1.
     pub fn is_trial(&self) -> bool {
         self.repeat > 0
     }

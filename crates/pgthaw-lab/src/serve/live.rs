@@ -126,7 +126,7 @@ fn remove_left(directory: &Directory) {
 
 /// Opens a board file that its writer has locked; removes a board without a writer.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
-    // Ignores other files, which may not be pgthaw's.
+    // Other files may not be pgthaw's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
@@ -138,7 +138,8 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// If `file` has no name any more, a new board may have it. Under the exclusive lock, `file` keeps its name.
+/// Removes `name`, unless it may be a new board because `file` was removed. Under the exclusive lock, nobody else
+/// removes `file`.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);
@@ -178,7 +179,7 @@ fn directory() -> PathBuf {
     )
 }
 
-/// Takes over a killed process's board. Creates it again if a reader removes it before it is locked.
+/// Creates a board, or takes over a killed process's. Tries again if a reader removes it first.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
     let open = |attempt| {
         if attempt > 0 {

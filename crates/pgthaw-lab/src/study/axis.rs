@@ -121,7 +121,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects a name that is built in, or that no point uses: it may be a typing error.
+/// Rejects a definition whose name is built in or, perhaps misspelt, used by no point.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -135,7 +135,7 @@ pub fn check_used<'a>(
     }
 }
 
-/// Finds the requested names. `known` lists all names in the error message.
+/// Finds the definition of each requested name. `known` is for the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,

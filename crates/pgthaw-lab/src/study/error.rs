@@ -15,7 +15,7 @@ pub enum Error {
     Selection(String),
     #[error("{0}")]
     Import(String),
-    /// The request does not fit its files, the machine or the stored results.
+    /// The request does not fit the files, the machine or the stored results.
     #[error("{problem}")]
     Unfit { problem: String, remedy: String },
     #[error("cannot {action} {}: {source}", path.display())]

@@ -85,7 +85,7 @@ impl Events {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
-    /// No estimate is available yet, or none is possible.
+    /// The time cannot be estimated, or not yet.
     #[default]
     Unknown,
     Seconds(f64),
@@ -144,7 +144,7 @@ pub struct Measured {
     pub head_start_bytes: Option<Bytes>,
     /// Progress of a warmer on an idle server; `None` for trials with a load.
     pub seen: Option<Seen>,
-    /// `None` if the kernel does not report other processes' use.
+    /// Other processes' use of the machine; `None` if /proc is unreadable.
     pub others: Option<OthersUse>,
 }
 

@@ -17,8 +17,8 @@ use postgres::keep_record;
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
-    /// The trial reached no steady level. `verdict` is `degrading` or `not_reached`, also for a steady but cold server.
-    /// `undecided` and `should_have_run_seconds` are as in `judge`, `start` as in a study.
+    /// The trial reached no steady level, or only a cold server's. `verdict` is `degrading` or `not_reached`, `start`
+    /// the requested start state. `undecided` and `should_have_run_seconds` are as in `pgthaw judge`.
     #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
@@ -57,7 +57,7 @@ pub enum Finding {
     #[strum(message = "run the trial longer (points.seconds), or use a lower percentile")]
     #[strum(detailed_message = "run the trial longer (pgbench -T), or use a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
-    /// The trial is too short. `needed_seconds` is the time until warm by the model.
+    /// The trial is too short. After `needed_seconds`, the model predicts a warm server.
     #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
     /// The database fits into a `cache` (`shared_buffers` or `memory`) that it should exceed.
@@ -111,8 +111,7 @@ pub enum Finding {
     )]
     #[strum(message = "compare only points of the same machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
-    /// Equal trials of a study differ. `ratio` is a point's highest throughput ÷ its lowest, as the median over the
-    /// points.
+    /// Repeats of a point differ. `ratio` is the median, over the points, of the highest throughput ÷ the lowest.
     #[error(
         "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
         percent(ratio - 1.0)
@@ -131,7 +130,8 @@ pub enum Finding {
     /// At one point of the comparison, there are too few pairs of trials.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
-    /// `within` counts the compared differences that do not exceed the noise. `floor_ratio` is above 1.
+    /// `within` of the compared differences may be noise: identical points (`--aa`) differ by ratios up to
+    /// `floor_ratio` (above 1).
     #[error(
         "{within} of {} {} within the noise floor: a sweep that measured each point twice (--aa) differs from itself by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
@@ -260,8 +260,8 @@ pub enum Finding {
         message = "check the server's log for a stall; if there was none, import the complete files or another run"
     )]
     LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
-    /// The imported log has only `logged` of `transactions` and `clients` of `of_clients`. `of_clients` is 0 for a log
-    /// of intervals.
+    /// The imported log is incomplete: it has `logged` of `transactions` transactions and `clients` of `of_clients`
+    /// clients (0 of 0 with `--aggregate-interval`).
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
     #[strum(message = "import the logs of all threads; if the log is a sample, use only its percentiles")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
@@ -295,7 +295,7 @@ impl Finding {
         )
     }
 
-    /// Text in which findings of the same kind differ; empty for other kinds.
+    /// Text that distinguishes findings of the same kind; empty for kinds without one.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
@@ -435,9 +435,9 @@ pub struct Saturation {
     pub cpu_ratio: f64,
     /// Median share of time that the busiest thread waited for a processor.
     pub run_delay_ratio: f64,
-    /// Share of client backends that wait for pgbench; `None` if not meaningful.
+    /// Share of client backends that wait for pgbench; `None` if unknown, or if pauses in the load explain it.
     pub idle_backends_ratio: Option<f64>,
-    /// Share of the response time before a transaction began; `None` without a rate.
+    /// Share of the response time that passed before transactions began; `None` without a rate.
     pub lag_ratio: Option<f64>,
     /// Throughput of pgbench with an empty statement.
     pub empty_tps: Option<f64>,

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// For more hosts, pgthaw would have to start pgbench in another way.
+/// pgthaw starts a local process, such as ssh, per host.
 const HOSTS_MAX: usize = 64;
 
 const HOST: &str = "{host}";

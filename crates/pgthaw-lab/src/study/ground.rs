@@ -335,7 +335,7 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
 /// include/linux/mm.h).
 const GP3: &str = "3000,125MiB,128KiB";
 
-/// The limiter charges a seek for every read. With a read-ahead of 1 MiB, sequential reads reach the bandwidth.
+/// The limit of 200 reads/s also applies to sequential reads: a read-ahead of 1 MiB lets them reach the bandwidth.
 const HDD: &str = "200,87MB,1MiB";
 
 const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
@@ -386,7 +386,7 @@ pub fn find_built_in(name: &str) -> Option<Disk> {
     Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are valid")))
 }
 
-/// Lower bound for any warmer: bytes ÷ bandwidth. `None` without a limit in force.
+/// Time of the fastest possible warmer. `None` without a bandwidth limit in force.
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))

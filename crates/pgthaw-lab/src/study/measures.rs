@@ -11,14 +11,14 @@ use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors,
 /// A measure of a second (docs/measures.md).
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Measure {
-    /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
+    /// Name in SQL and exports. Fields of `os_samples` supply the value.
     pub name: &'static str,
     pub unit: Unit,
     pub doc: &'static str,
     /// `None` in a second that lacks the measure.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
-    /// Name of the measure's column in a time series's `machine`.
+    /// Key in the field `machine` of a time series.
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
@@ -32,7 +32,7 @@ pub struct Measure {
 pub enum Unit {
     /// Processors in use: processor seconds per second.
     Processors,
-    /// Mean number of backends: seconds of all backends per second.
+    /// Mean number of backends in a state: backend seconds per second.
     Backends,
     Bytes,
     BytesPerSecond,

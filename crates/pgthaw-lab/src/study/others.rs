@@ -16,7 +16,7 @@ pub struct Others {
     /// Bytes read by other processes.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
-    /// Programs with the most use; empty if not visible.
+    /// Programs with the largest use of processors or disk; empty if unknown.
     pub programs: Vec<String>,
 }
 
@@ -72,5 +72,5 @@ fn wait_for(programs: &[String]) -> String {
     format!("wait until {who} {have} ended, or measure at a quieter time")
 }
 
-/// Ratio between repeats of one point above which noise is reported.
+/// Minimum reported noise: throughput of a point's fastest repeat ÷ slowest, median of all points.
 pub const NOISE_TOLD: f64 = 1.1;

@@ -111,7 +111,7 @@ impl Sweep {
         }
     }
 
-    /// A lab server's own cluster can run warm-up studies only.
+    /// Rejects studies that a lab server's own cluster (`-D`) cannot run.
     pub fn check_lendable(&self) -> Result<(), Error> {
         let axes = &self.axes;
         let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
@@ -330,7 +330,7 @@ fn wal_bytes(sweep: &Sweep) -> u64 {
     }
 }
 
-/// Parses max_wal_size as PostgreSQL does: MB by default, units by 1024, and at most `int` megabytes.
+/// Parses max_wal_size as PostgreSQL does: default unit MB, multiples of 1024, maximum `i32::MAX` MB.
 fn parse_wal_size(text: &str) -> Option<u64> {
     let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
     Some((megabytes as u64) << 20)

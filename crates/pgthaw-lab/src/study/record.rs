@@ -144,12 +144,13 @@ pub struct SweepTrial {
     pub late: u64,
     /// Transactions per second, without initial connection time. For several hosts, all transactions ÷ the longest run.
     pub tps: f64,
-    /// Transactions in the slowest second; the first and the last second do not count. `None` if there are fewer than
-    /// five whole seconds, or if all exceed `tps`.
+    /// Transactions in the slowest second, without the first and last second. `None` if fewer than five seconds remain,
+    /// or if the slowest exceeds `tps`.
     pub worst_second_tps: Option<f64>,
     /// Latency of all scripts.
     pub latency: Option<LatencyHistogram>,
-    /// Samples by second. If pgbench logs only a share of transactions, `transactions` is from its progress reports.
+    /// One sample per second. If pgbench logs only some transactions, the transaction counts come from its progress
+    /// reports.
     #[ts(skip)]
     pub samples: Vec<Sample>,
     /// Use of the machine by second.
@@ -158,7 +159,7 @@ pub struct SweepTrial {
     /// Samples of server processes by second.
     #[ts(skip)]
     pub wait_samples: Vec<WaitSample>,
-    /// Samples of server processes over the whole trial.
+    /// Sampled waits of server processes over the whole trial.
     #[ts(skip)]
     pub waits: Waits,
     /// Where the server's time went; `None` if not measured.
@@ -184,7 +185,7 @@ pub struct SweepTrial {
     /// Actual properties of the file system created for the trial.
     #[ts(skip)]
     pub file_system: Option<FileSystemFacts>,
-    /// Devices that each hold one part of the server, `rest` first.
+    /// Devices that hold the server's data, main device first; empty with only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TrialDevice>,
     /// `None` if trials share one database.
@@ -197,11 +198,11 @@ pub struct SweepTrial {
     pub warnings: Vec<String>,
 }
 
-/// A device with a part of the server. Figures are means over the trial, by all processes.
+/// A device with a part of the server's data. Figures include all processes and are means over the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialDevice {
-    /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or a log device of its file system:
-    /// `log`, `wal-log`, ….
+    /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or the log device of a part's file
+    /// system: `log` for `rest`, `wal-log`, ….
     pub part: String,
     /// The disk's name in the study.
     pub disk: Option<String>,
@@ -270,7 +271,7 @@ pub struct Checkpoint {
     pub began_after_seconds: f64,
     /// Since the start of pgbench.
     pub ended_after_seconds: f64,
-    /// `time`, `wal`, `immediate force wait` …; empty if logged before the trial.
+    /// `time`, `wal`, `immediate force wait` …; empty if the checkpoint began before the trial.
     pub reason: String,
     /// Written buffers.
     pub buffers: u64,
@@ -298,7 +299,7 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
 const FEWEST_WHOLE_SECONDS: usize = 5;
 
 /// Throughput of the slowest second. Ignores the first and last second, in which clients connect and disconnect. `None`
-/// with too few seconds, or if every counted second exceeds `tps`.
+/// with too few seconds, or if the slowest exceeds `tps`.
 pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
     let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
@@ -312,9 +313,9 @@ pub struct GeneratorCalibration {
     pub jobs: u32,
     pub query_mode: QueryMode,
     pub tps: f64,
-    /// Median share of time that the busiest thread was on a processor.
+    /// Median share of time that pgbench's busiest thread was on a processor.
     pub cpu_ratio: f64,
-    /// Median share of time that the busiest thread waited for a processor.
+    /// Median share of time that pgbench's busiest thread waited for a processor.
     pub run_delay_ratio: f64,
 }
 
@@ -414,7 +415,7 @@ pub struct Disk {
     pub read_ahead_not_enforced: Option<String>,
 }
 
-/// Cached share of the benchmark database before the clock started.
+/// Cached part of the benchmark database before the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StartState {
     pub os_resident_bytes: Bytes,
@@ -455,7 +456,7 @@ pub struct Sample {
     pub latency_us_min: Option<u64>,
     /// `None` without transactions.
     pub latency_us_max: Option<u64>,
-    /// Standard deviation. `None` without transactions, or if the source has no sum of squares.
+    /// Standard deviation. `None` without transactions, or if no sum of squares was recorded.
     pub latency_us_deviation: Option<f64>,
     /// Bytes read from the device by the workload's backends.
     pub foreground_read_bytes: Bytes,
@@ -497,7 +498,7 @@ pub struct RelationResidency {
 pub struct ResidencyCourse {
     /// Seconds between samples, and from the trial's start to the first sample.
     pub step_seconds: u32,
-    /// Share in the page cache, 0 to 1, rounded to a thousandth.
+    /// Share of the relation in the page cache, 0 to 1, rounded to a thousandth.
     pub shares: Vec<f32>,
 }
 
@@ -546,7 +547,7 @@ pub struct WarmupFacts {
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Bytes that the workload's backends read from the device, per tenth of a second, to compute the tenths of
+    /// Bytes that the workload's backends read from the device in each tenth of a second. They determine the decimal of
     /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
@@ -558,10 +559,10 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Measured seconds or, without a load, the maximum duration. An event that did not occur would take longer.
+    /// Measured seconds; without a load, the trial's time limit. An event that did not occur takes longer than this.
     pub measured_seconds: u32,
-    /// Seconds after which fewer than 1 % of transactions read from the device, until the trial's end. Rounded to a
-    /// tenth.
+    /// Seconds until warm: from then to the trial's end, fewer than 1 % of transactions read from the device. Rounded
+    /// to a tenth.
     pub warm_after_seconds: Option<f64>,
     /// Transactions until warm; all of the trial if the server never became warm.
     pub served_until_warm: u64,
@@ -572,10 +573,10 @@ pub struct WarmingFigures {
     pub climb: Vec<Climb>,
     /// Bytes in the page cache when warm. `None` if no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
-    /// Minimum for any warmer: `wanted_bytes` ÷ the disk's bandwidth limit, or `bound.seconds` if reads are limited.
-    /// `None` if unknown, or if the user's own script may need fewer bytes.
+    /// Seconds that any warmer needs at least: `brought.bound.seconds` if known, otherwise `wanted_bytes` ÷ the disk's
+    /// bandwidth limit. `None` if unknown, or if the user's own script may need fewer bytes.
     pub bound_seconds: Option<f64>,
-    /// Verdict on the curve. `None` for the reason in `no_verdict`.
+    /// Verdict on the throughput curve. If `None`, see `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// Result of a warmer without a load.
@@ -628,7 +629,7 @@ pub const RESIDENT_SHARE: f64 = 0.99;
 /// Result of a warmer without a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Brought {
-    /// Number of pages that the page cache should contain, by the snapshot.
+    /// Number of pages that the page cache should contain, according to the snapshot.
     pub wanted_pages: u64,
     /// Number of contiguous ranges in `wanted_pages`.
     pub wanted_pieces: u64,
@@ -656,7 +657,7 @@ pub struct Brought {
     pub own_seconds: Option<f64>,
 }
 
-/// Fewest reads and shortest time that any warmer needs, if it reads across gaps in the best way. Ignores the order of
+/// Fastest possible warmer: it also reads the gaps between wanted pages where this saves time. Ignores the order of
 /// reads, hot pages and other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {

@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of trials. With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// Limits far above what pgbench or a server can run, without overflow.
+/// Maxima that prevent overflow, far above what pgbench or a server can run.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;
@@ -47,7 +47,7 @@ pub struct Sweep {
     pub seed: Option<u64>,
     /// Share of transactions with a logged latency, above 0 to 1.
     pub logged_share: f64,
-    /// Tries after a deadlock or a serialization failure.
+    /// Tries per transaction, counting the first (pgbench's `--max-tries`).
     pub max_tries: u32,
     pub axes: Axes,
     /// Scripts by value of the axis `script`.
@@ -57,13 +57,13 @@ pub struct Sweep {
     pub places: BTreeMap<String, Places>,
     pub servers: BTreeMap<String, ServerSpec>,
     pub databases: BTreeMap<String, DatabaseSpec>,
-    /// For each cache, the smallest scale at which the database must exceed the cache.
+    /// Caches that the database must exceed from a given scale upwards.
     pub exceeds: BTreeMap<Exceeded, u32>,
     pub is_warmup: bool,
     /// How the script chooses rows, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Warmers must load the pages that a load reads in this time after a cold start; `None`: all pages.
+    /// Duration of a cold run of the script. Warmers must load only the pages that it reads; `None`: all pages.
     pub wanted_seconds: Option<u32>,
     /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
@@ -144,7 +144,7 @@ pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// `is_twice`, from the option `--aa`, overrides the key `aa`.
+/// Sets the key `aa` if `is_twice` (option `--aa`).
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
@@ -361,8 +361,8 @@ impl Sweep {
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
-    /// Whether every warmer must load all cached bytes of the warm state. The user's own script may need fewer, unless
-    /// `is_script_wanted`.
+    /// Whether the load needs all bytes of the warm page cache. A user's own script may not, unless `is_script_wanted`
+    /// limits them to its reads.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
@@ -388,7 +388,7 @@ const TOP_KEYS: &str = "question kind popularity until wanted_seconds wanted mem
      aa points variables settings disks file_systems places fresh_copy servers database databases exceeds \
      generators job";
 
-/// The study file's table whose name `KEY=VALUE` may omit.
+/// Table of the study file; `KEY=VALUE` may omit its name.
 const POINTS: &str = "points";
 
 const TEXTS: [&str; 3] = ["question", "disks", "servers"];
@@ -495,8 +495,6 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // If `waits`, the load begins after the warmer. So its duration is not fixed, and pgbench cannot run on other
-    // hosts, where it would not wait.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);

@@ -48,7 +48,8 @@ pub struct CellComparison {
     pub cycles: u32,
 }
 
-/// Fails if a side matches no trial, or several points that differ only on axes which the comparison ignores.
+/// Fails without pairs to compare, or if a side matches several points because it gives no value for an axis of the
+/// other side.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -252,7 +253,7 @@ struct PairedCell {
 
 type Told<'a> = (&'a SweepTrial, &'a TrialOutline);
 
-/// Returns the figure, or its limits; `None` if it is missing or not above 0.
+/// Returns the metric's value in `window`, or in the whole trial; `None` if missing or not above 0.
 fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Window>) -> Option<Limits> {
     let figure = match (metric, window) {
         _ if trial.failure.is_some() => return None,

@@ -8,11 +8,11 @@ use host::failure::quote_argument;
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// The headline names another point if its worst second or percentile is better by this factor.
+/// The headline names another point whose worst second or 99th percentile is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports the point that warmed fastest, the highest throughput with its drawbacks, a point with a better worst second
-/// or latency, and points that only a comparison in pairs can distinguish.
+/// Reports the point that warmed fastest, the highest throughput, a point with a better worst second or latency, and
+/// points that only a comparison in pairs can distinguish.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -35,7 +35,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// Points by warmer. `known` is sorted, fastest first.
+/// Points that differ only in their warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,
@@ -184,7 +184,7 @@ fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary
     Some(format!("the trials of {first}{more} overlap with those of {most}: compare them in pairs ({command})"))
 }
 
-/// Compares the worst second, or else the 99th percentile.
+/// Names a point with a better worst second, or else a better 99th percentile.
 fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let others = || points.iter().copied().filter(|point| point.number != best.number);
     let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();

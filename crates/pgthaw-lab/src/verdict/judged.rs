@@ -43,9 +43,9 @@ pub struct JudgedForecast {
     pub forecast: WrittenForecast,
     pub trial_started_at: Timestamp,
     pub trial_seconds: u32,
-    /// Measured time, interpolated between the middles of two seconds. `None` if not reached.
+    /// Measured seconds until half of `steady_tps`, interpolated between two seconds. `None` if not reached.
     pub to_50_seconds: Option<f64>,
-    /// Measured time, interpolated by the logarithm of the share of misses. `None` if not reached.
+    /// Measured seconds until warm, interpolated by the logarithm of blocks read per transaction; `None` if never.
     pub warm_after_seconds: Option<f64>,
     /// As in `bench warmup`: the end of the last tenth of a second that was not warm.
     pub last_cold_tenth_seconds: Option<f64>,
@@ -96,7 +96,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 impl JudgedForecast {
     /// Judges the stored seconds again: the definition of warm may have changed.
     pub fn judged_again(self) -> JudgedForecast {
-        // `seconds` counts blocks. Here, a block has one byte.
+        // `seconds` counts blocks: the block size below is 1.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
             transactions,
             foreground_read_bytes: Bytes(read),
@@ -124,7 +124,7 @@ fn compute_tail_tps(samples: &[Sample]) -> Option<f64> {
     statistics::compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
 }
 
-/// Time of reaching `level`, interpolated between the middles of two seconds.
+/// Seconds until the smoothed throughput reaches `level`, interpolated between the middles of two seconds.
 fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
     let index = smooth.iter().position(|&tps| tps >= level)?;
@@ -160,7 +160,7 @@ pub struct SweepVerdict {
     pub worst_error: Option<f64>,
     /// Share of compared times with at most 15 % error, 0 to 1.
     pub within_15_percent: f64,
-    /// Number of events that only the forecast, or only the measurement, has.
+    /// Number of events that occurred only in the forecast or only in the trial.
     pub contradictions: usize,
 }
 

@@ -129,7 +129,7 @@ pub enum MetricKind {
     Count,
     /// Seconds per 10⁹ bytes.
     Cost,
-    /// Quotient of two times; missing if one was not reached.
+    /// Quotient of two figures; missing if one is unknown.
     Ratio,
 }
 
@@ -239,7 +239,6 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     own.into_iter().collect()
 }
 
-/// Standard deviation ÷ mean, up to the last second with at least 1 % of the peak.
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {
     let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;

@@ -23,8 +23,7 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     #[serde(flatten)]
     pub figures: ByMetric<f64>,
-    /// The model's judgement of a cold trial, without verdicts that contradict `steady_tps`. If `None`, see
-    /// `no_verdict`.
+    /// The model's judgement of a cold trial, corrected where it contradicts `steady_tps`. If `None`, see `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// Steady throughput of all trials that differ only in their warmer; `None` until one of them was warm.

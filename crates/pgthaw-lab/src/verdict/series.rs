@@ -220,7 +220,7 @@ fn is_of_workload(wait: &Wait) -> bool {
 /// Number of seconds before a stall with which the stall is compared.
 const SECONDS_BEFORE: u32 = 30;
 
-/// Minimum growth of a wait that explains a stall, as a share of the backends.
+/// A wait explains a stall if the backends in it increase by this share of the clients.
 const TELLING: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]

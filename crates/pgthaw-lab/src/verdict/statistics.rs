@@ -36,8 +36,8 @@ impl Limits {
     }
 }
 
-/// Ratio of two trials' figures in the same round. The time of a trial that never became warm has only a lower limit,
-/// the trial's length minus 3 s. Then the ratio has only `at_least` (dividend) or `at_most` (divisor).
+/// Ratio of a figure in two trials of the same round. A trial that never became warm has only a minimum time: its
+/// length minus 3 s. As the dividend, it limits the ratio only below; as the divisor, only above.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
     /// Median of the ratios. Both limits are equal if all times were measured.

@@ -199,12 +199,12 @@ pub struct TimedPoint {
     pub tps: Option<f64>,
     /// Response time: clients ÷ `tps`. `None` if the load had a fixed rate.
     pub response_us: Option<f64>,
-    /// Explained time per client: all kinds of time except the unknown one.
+    /// Explained time per client: its backend's time in known states.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Explained time of all clients, minus the time in which the server handled commands.
+    /// Explained time of all clients, outside their commands.
     pub reading_seconds: f64,
     /// Mean number of processors used by the server.
     pub processors_used: f64,

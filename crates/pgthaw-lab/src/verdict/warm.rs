@@ -1,14 +1,13 @@
 //! Determines when a trial became warm: at the first second with fewer than 0.01 blocks read from the device per
-//! transaction (so fewer than 1 % of transactions read), if this also holds for every three consecutive seconds
-//! together until the end. So a short vacuum or a reclaimed page is no relapse. Throughput cannot decide, because a
-//! cold plateau is as steady as a warm one.
+//! transaction, provided that from then on no three consecutive seconds together reach this ratio. So a short vacuum
+//! or a reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Fewer misses do not count: two samples may share the read of one block.
+/// Fewer blocks read do not make a tenth of a second cold: two samples may share the read of one block.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -21,11 +20,11 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
     (sample.transactions > 0).then(|| misses / sample.transactions as f64)
 }
 
-/// Seconds until the trial was warm; `None` if the last `SUSTAINED_SECONDS` were not warm.
+/// Seconds until the trial was warm; `None` if it was not yet warm `SUSTAINED_SECONDS` before its end.
 ///
-/// Within the last cold and the first warm second, `tenths` (bytes read in each 0.1 s, counted when issued) refine the
-/// result to the end of the last cold tenth. A tenth is cold if its misses reach 0.1 % of an earlier second's
-/// transactions. The result may be late but never early.
+/// The result is the end of the last cold tenth in the first warm second and the second before; 0 if there is none. A
+/// tenth is cold if its second served nothing, or if its reads (`tenths`: bytes in each 0.1 s, counted when issued)
+/// reach, in blocks, 0.1 % of the transactions of the second before these two.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -54,7 +53,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// Transactions by second, as medians over three seconds, so that a single fast second does not count.
+/// Running medians of transactions per second, so that one fast second does not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -74,7 +73,7 @@ pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
 
 const PACE_SECONDS: usize = 4;
 
-/// If the workload reads more than this share of the cache's growth, the workload itself warms the server.
+/// If the workload reads more than this share of the cache's growth, it warms the server.
 const OWN_SHARE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +96,8 @@ pub struct PassedSecond {
 }
 
 /// Extrapolates the last seconds. With a warmer, the cache keeps growing at the same rate. A workload that warms the
-/// server itself keeps reading at the same rate while the device is the bottleneck. Afterwards, its share of misses
-/// decays exponentially (docs/model.md).
+/// server itself reads at the same rate while the device is the bottleneck; later, its share of misses decays
+/// exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;
@@ -187,7 +186,7 @@ pub(super) mod tests {
     fn a_leap_of_the_throughput_does_not_make_the_seconds_before_it_warm() {
         let mut trial = seconds(&[200, 200, 200, 3, 0, 0, 0]);
         trial[4..].iter_mut().for_each(|sample| sample.transactions = 100_000);
-        // Seconds three to five have 203 misses in 102,000 transactions, but the third is cold.
+        // Seconds 3 to 5 together are warm (203 misses in 102,000 transactions), but second 3 is cold.
         assert_eq!(find_first_warm(&trial, BLOCK), Some(3));
     }
 
@@ -229,7 +228,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_second_that_made_up_for_its_cold_beginning_is_dated_to_the_end_of_it() {
-        // 250 misses in seven tenths are few against 30,000 transactions in the other three.
+        // The whole second is warm: its 250 misses are below 1 % of 30,000 transactions.
         let mut samples = seconds(&[250, 0, 0, 0]);
         samples[0].transactions = 30_000;
         let mut tenths = even_tenths(&samples);

@@ -64,7 +64,7 @@ impl Cell<'_> {
         let mut known = BTreeSet::new();
         names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);
-        // pgthaw also fills shared_buffers, so without a load, pgthaw-os is the fair peer.
+        // Without a load, compares with pgthaw-os, because pgthaw also fills shared_buffers.
         let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };
         let own = owns.into_iter().find(has);
         let mut peers = vec![BOUND];
@@ -101,7 +101,7 @@ impl Cell<'_> {
             let is_other = |other: &&&TrialOutline| {
                 (other.repeat, &other.point.side) == (one.repeat, &one.point.side) && is_of(other, divisor)
             };
-            // The bound is the trial's own; another warmer's trial is of the same round.
+            // The bound is this trial's own; another warmer's figure is from the same round.
             let other = if divisor == BOUND { *one } else { *self.trials.iter().find(is_other)? };
             Some((limits_of(one, of)?, limits_of(other, to)?))
         };
@@ -144,8 +144,8 @@ pub struct Interference {
     pub is_floor_held: Option<bool>,
     /// From this second on, total transactions stay above those of `nothing`, by the medians over the rounds.
     pub ahead_from_second: Option<u32>,
-    /// Transactions with `nothing` until this warmer's median warm time, else in the whole trial. `None` if a trial of
-    /// `nothing` was shorter.
+    /// Transactions with `nothing` until this warmer's median warm time; in the whole trial if that is unknown. `None`
+    /// if a trial of `nothing` ended earlier.
     pub nothing_served_by_then: Option<Spread>,
     /// Transactions ÷ those of `nothing`, over the seconds that both measured.
     pub served_ratio: Option<Ratio>,
@@ -256,7 +256,7 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// Returns the least share of a second: among the medians over the rounds, and among all rounds.
+/// Returns `Interference::lowest` and `Interference::least`.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)

@@ -74,7 +74,7 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
 /// A trial that was warm before this multiple of its bound did not need all bytes that the bound assumes.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
-/// Trials that differ only in their warmer have one steady throughput: the median of their `warm_tps`.
+/// Adds each trial's figures. Trials that differ only in warmer share one `steady_tps`: the median of their `warm_tps`.
 pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     let mut warm: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.failure.is_none()) {
@@ -167,12 +167,12 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// Time limit in seconds of a job beside the load.
+/// Time limit in seconds of the trial's job, if any.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// Returns a lower limit if the event did not occur.
+/// Metric's value, or a lower limit if the trial ended too early.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
@@ -180,7 +180,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // One of the trial's last three seconds was cold, so the server was not warm before these three.
+        // Under load, only three warm seconds prove warmth, so the server was cold until the last three.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,

@@ -355,7 +355,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Fails if the database does not exist. Sessions of an unknown application_name may still start.
+/// Fails if the database is missing. An application_name is not checked: its sessions may start later.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;

@@ -11,7 +11,7 @@ use host::units::{Bytes, Fork, counted};
 use postgres::RelationKind;
 use terminal::{Canvas, Column, database_column, printable, render_columns, wrap_text};
 
-/// Names are cut to this width before columns are dropped.
+/// Minimum width to which names are cut before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
 /// Lines of the map other than relations: time, titles, two summary rows, total, and a legend of three lines.
@@ -233,7 +233,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Number of terminal lines of the remarks, after wrapping.
+/// Number of terminal lines of the wrapped remarks.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -256,7 +256,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// A narrow terminal drops the columns with the highest priority numbers first.
+/// Builds the columns. A narrow terminal drops those with the highest priority numbers first.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
@@ -310,7 +310,7 @@ fn bar_cells(width: Option<usize>) -> usize {
     }
 }
 
-/// 0 % means exactly none, and 100 % all.
+/// Renders 0 % only for 0, and 100 % only for 1.
 fn render_percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent {

@@ -30,8 +30,8 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Prints each table's warm time, and its fill time: rows ÷ rows read per second, as in Greg Smith's pgbench
-    /// slides.
+    /// Prints each table's time until warm, and its fill time (rows ÷ rows read per second, from Greg Smith's pgbench
+    /// slides).
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
@@ -128,7 +128,7 @@ async fn read_tables(
     Ok((tables, unknown))
 }
 
-/// Tables' row density, and load time by random reads.
+/// Row density of each table, and its load time with random reads.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsTable {
     /// Database of the connection.

@@ -170,13 +170,13 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Keeps relations at the (sorted) indexes `places` for which `is_meant` is true.
+/// Keeps relations whose positions are in `places` (sorted) and for which `is_meant` is true.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
 }
 
-/// Without a server, the newest snapshot provides the relations' names.
+/// Reads the map. Without a server, relation names come from the newest snapshot.
 pub async fn read_current_map(
     target: &Target,
     snapshots: &SnapshotStore,

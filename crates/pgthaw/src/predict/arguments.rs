@@ -70,7 +70,7 @@ impl PredictArguments {
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Words with `=`, and words without it that follow database and user: the parser rejects the latter.
+    /// Figures, joined by commas. Includes surplus words without `=`, so that the parser rejects them.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

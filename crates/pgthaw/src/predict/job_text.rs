@@ -19,7 +19,7 @@ pub struct JobPrediction {
     pub requests: u64,
     /// Estimated number of distinct blocks requested.
     pub first_requests: u64,
-    /// The film has all requests for only one block in 2 to the power of this number.
+    /// Exponent of the sampling: the film has all requests for one in 2^`sampling` blocks.
     pub sampling: u32,
     /// Smallest page cache in which at most 1 % of the repeated requests miss; 0 if any size suffices.
     pub sufficient_bytes: Bytes,

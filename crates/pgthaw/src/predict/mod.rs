@@ -32,7 +32,7 @@ pub struct Prediction {
     /// When throughput rises most steeply.
     knees: Option<Knees>,
     rough_estimate: RoughEstimate,
-    /// Why half of the steady throughput is reached later with a restore.
+    /// Reasons if a restore delays reaching half of the steady throughput.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }

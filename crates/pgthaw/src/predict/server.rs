@@ -1,4 +1,5 @@
-//! Input of a forecast from a running or stopped server. Sizes come from the catalog or files, heat from the snapshot.
+//! Input of a forecast from a running or stopped server: sizes from the catalog or files, block
+//! popularity from the snapshot.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -285,7 +286,7 @@ impl DeviceReads {
         DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
     }
 
-    /// Updates the processes' device reads. A new process counts from 0.
+    /// Updates the processes' device reads, and counts all reads of new processes.
     fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
         for pid in pids {
             let lasts = self.looks.get(pid).is_some_and(|(first, _)| *first > 0);

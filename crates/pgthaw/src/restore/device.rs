@@ -10,8 +10,8 @@ use host::units::Bytes;
 
 /// Threads for a device without a profile.
 const THREADS: u32 = 16;
-/// Limits of the number of threads for a measured device. Fewer would get too small a share beside the server's reads.
-/// 32 of the largest reads keep any device busy.
+/// Range of threads for a measured device. Fewer would get too little bandwidth beside the server's reads; 32 of the
+/// largest reads keep any device busy.
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
 /// Rates of the device. Defaults are those of its stored profile, else those of a common cloud volume.
@@ -27,8 +27,7 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 }
 
-/// True if the disk reports that it is rotational and is also slow at random reads. Many virtual disks wrongly report
-/// to be rotational.
+/// True if the disk reports to be rotational, as many virtual disks wrongly do, and is slow at random reads.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
     profile.is_slow_to_seek() && directory.is_some_and(says_so)

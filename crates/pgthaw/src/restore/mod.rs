@@ -286,8 +286,6 @@ fn remark_others(others: &[u32]) -> Option<String> {
     Some(format!("{told}: the restores share the device and read the same blocks"))
 }
 
-// With a local data directory, the snapshot is chosen before the server answers.
-
 #[derive(Default)]
 struct Source {
     pub directory: Option<DataDirectory>,
@@ -300,6 +298,7 @@ struct Source {
     remarks: Vec<String>,
 }
 
+/// Chooses the snapshot; with a local data directory, before the server answers.
 async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
@@ -395,7 +394,7 @@ impl Source {
         Ok(Answer { server, remarks })
     }
 
-    /// Why no server answered. This is normal if none was running before.
+    /// Explains why no server answered; `NoServer` if none was running before.
     fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {

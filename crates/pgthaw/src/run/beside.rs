@@ -35,7 +35,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// `job` is the job's pid. `own` counts pgthaw's queries.
+    /// `job`: pid of the job. `own`: count of pgthaw's transactions.
     pub fn begin(
         arguments: &RunArguments,
         (target, own): (&Target, &OwnTransactions),
@@ -98,7 +98,7 @@ impl Beside {
         Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
     }
 
-    /// Waits for the job's remaining sessions until `control` is interrupted.
+    /// Waits for the job's sessions, at most for `WAITED_FOR` or until `control` is interrupted.
     pub async fn end(self, control: &Control, shows_progress: bool, receipt: &mut RunReceipt) {
         if let Some(names) = self.names {
             names.abort();
@@ -160,7 +160,7 @@ fn set_apart(
     }
 }
 
-/// Duration of the transaction count before the job: two reports, because backends report statistics once a second.
+/// Duration of the transaction count before the job. Covers two reports of a backend, one a second.
 const BEFORE: Duration = Duration::from_millis(2100);
 
 /// For shorter jobs, no rate of transactions is shown, because the server's statistics lag by a second.
@@ -181,7 +181,7 @@ pub struct Others {
 impl Others {
     pub async fn begin(server: &Server, own: OwnTransactions) -> Result<Others, Error> {
         let mut connection = server.connect_to(&server.database).await?;
-        // Prepares the queries and flushes this session's statistics, so that the job's counts exclude both.
+        // Prepares both queries and reports their transactions now, so that they do not count as other clients'.
         read_all_transactions(&mut connection).await?;
         tell_statistics(&mut connection).await?;
         let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };
@@ -201,7 +201,7 @@ impl Others {
         Ok(())
     }
 
-    /// Number of transactions, without pgthaw's own, and of active clients.
+    /// Transactions except pgthaw's own, and active clients.
     async fn count(&mut self) -> Result<(u64, u64), Error> {
         let (_, own) = self.own.counts();
         let (all, clients) = read_all_transactions(&mut self.connection).await?;

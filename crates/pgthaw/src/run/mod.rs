@@ -172,7 +172,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Passes signals to the job, except those of the terminal's keys, which the job itself receives.
+    /// Waits for the job. Passes it signals, except those of terminal keys, which it receives itself.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {
@@ -193,7 +193,7 @@ impl Job {
         }
     }
 
-    /// Signals that would have ended the job interrupt the clean-up.
+    /// Control of the clean-up; passed signals except SIGUSR1 and SIGUSR2 interrupt it.
     pub fn interrupts(mut self) -> Arc<Control> {
         let control = Arc::new(Control::default());
         let told = Arc::clone(&control);

@@ -233,7 +233,7 @@ impl Prepared {
 type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
-    // Restoring evicted relations requires the names in all databases.
+    // A protected run may restore evicted relations of any database, and needs their names.
     let asks_all = arguments.protects();
     let which = arguments.which.as_ref().filter(|_| !asks_all);
     let preferred_database = which.and_then(|which| FilmStore::open().first_database(which));
@@ -245,7 +245,7 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
         // A film recorded without a server names databases by oid.
         let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
         let named: Vec<String> = databases.iter().filter(is_told).map(|one| one.name.clone()).collect();
-        // If all named databases are gone, the job's database is unknown.
+        // If none of the film's databases exists, `None`: the job may use any.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
     });
     Ok((target, databases, named))
@@ -397,7 +397,7 @@ fn judge(
     Some(judged)
 }
 
-/// Stores the film under the label, unless it looks like another command's.
+/// Stores the film, unless `FilmStore::is_slip` finds it too small for the label.
 fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
@@ -452,7 +452,7 @@ async fn put_back(
     Ok(done)
 }
 
-/// Removes cgroups of killed runs, also without a journal entry. Returns failures as text.
+/// Removes killed runs' cgroups, even those without a journal entry. Returns failures.
 fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);

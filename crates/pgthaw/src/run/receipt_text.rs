@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Bytes below this size, or below a tenth of the bytes that the job loaded, are not reported.
+/// `unread_bytes` and `buffers_unwritten_bytes` below this size or a tenth of `brought_bytes` are not reported.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
@@ -164,7 +164,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     ))
 }
 
-/// After a killed run, pgthaw evicts nothing and only reloads.
+/// Reports the clean-up after killed runs, which reloads pages and evicts none.
 pub fn render_put_back(done: &PutBack) -> String {
     let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
     let back = match done.gone_bytes {

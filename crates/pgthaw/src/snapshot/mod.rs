@@ -128,7 +128,7 @@ async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> a
     Ok(())
 }
 
-/// The exit status reflects the first damaged file.
+/// Returns the exit status for the first error.
 async fn verify(
     name: Option<&str>,
     all: bool,

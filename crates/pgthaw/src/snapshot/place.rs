@@ -10,7 +10,7 @@ use cache::{
 };
 use host::linux::own_program::home_of;
 
-/// Timeout: a list must not wait for an unresponsive server.
+/// Timeout for the server's answers in `ask_situation`.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where snapshots are kept.
@@ -22,7 +22,7 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// With `--dir`, commands that pgthaw prints repeat the option.
+    /// Adds a given `--dir` to the commands that pgthaw suggests.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
             terminal::complete_commands_with_store(directory);
@@ -48,7 +48,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// If this user has no snapshots, adds to the error the snapshot directory of the data directory's owner.
+    /// Replaces `NoSnapshot` with `KeptElsewhere` if `find_owners` finds snapshots.
     pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
         match (error, self.find_owners(connection)) {
             (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
@@ -104,8 +104,7 @@ pub struct SnapshotPlace {
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// Facts for the choice of a snapshot to restore into both caches. The server's last start is unknown unless this
-    /// cluster was queried.
+    /// Situation of this cluster if known; else one with both tiers and an unknown last start.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
@@ -151,7 +150,7 @@ impl SnapshotPlace {
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// Reads the data directory, else queries the server. Also returns the error if options name the server.
+    /// Reads the data directory, else queries the server. Returns the query's error only if options name the server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);

@@ -16,7 +16,7 @@ pub struct SnapshotLine {
     pub generation: Generation,
     pub file_bytes: Bytes,
     pub header: Result<SnapshotHeader, String>,
-    /// Why a restore would choose this snapshot; `None` if it would choose another one.
+    /// `Some` only for the snapshot that a restore would choose.
     pub restore: Option<Selected>,
 }
 
@@ -45,7 +45,7 @@ impl Taken {
         Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
     }
 
-    /// The snapshot that a restore would choose instead of this one; else a clearly warmer one, if any.
+    /// The snapshot that a restore would choose instead; if it would choose this one, `Selected::warmer`.
     pub fn warmer(&self) -> Option<&Holding> {
         let selected = self.restore.as_ref()?;
         match selected.holding.path == self.path {
@@ -181,7 +181,7 @@ pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path
     }
 }
 
-/// The most changed first; `top` of 0 means all.
+/// Changed relations, most changed first; `top` of 0 means all.
 pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usize, canvas: Canvas) -> String {
     let mut changed: Vec<&RelationDifference<'_>> =
         difference.relations.iter().filter(|one| weight(one) > 0 || one.change != Change::Same).collect();

@@ -102,7 +102,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
     painted(Style::new().bold(), &format!("pgthaw top  {subject}  {}", parts.join("  ")))
 }
 
-/// Drops lines from the end to fit `most`, but keeps server state and throughput.
+/// At most `most` lines, but always the failure and the throughput.
 fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {
@@ -240,7 +240,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// Draws the kind of activity that fills most of the cell. The top cell of a column is filled in proportion.
+/// Draws the kind of activity that fills most of the cell. A column's top cell may be partly filled.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();

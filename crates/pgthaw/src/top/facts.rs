@@ -14,13 +14,13 @@ use terminal::{printable, render_ns, wrap_text};
 
 pub(super) const LABEL_CELLS: usize = 11;
 
-/// Minimum width in cells of the number of waiters and the process id.
+/// Minimum cells for the session's name: fit the number of waiters and the process id.
 const NAME_CELLS: usize = 20;
 
 /// Server figures older than this are shown with their age.
 const STALE_MS: i64 = 3000;
 
-/// Each part has a rank. A narrow screen drops the highest ranks first, and rank 0 never.
+/// Line whose parts have ranks. A narrow screen drops the highest ranks first, and rank 0 never.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub label: &'static str,
@@ -68,7 +68,7 @@ pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: 
     facts
 }
 
-/// Shortens the state, then the session's name. If the text is still too wide, drops the state, then the relation.
+/// The worst blocker. Shortens its state, then its name. If still too wide, drops the state, then the relation.
 fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
     let worst = frame.blockers.first()?;
     let session = &worst.process.session;

@@ -1,4 +1,4 @@
-//! Delivers steps to the record, Prometheus and JSON lines.
+//! Sends the steps of `top` to a file, Prometheus and JSON lines.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Steps {
     pub async fn finish(self) -> anyhow::Result<()> {
         let Steps { frames, engine, record, endpoint, .. } = self;
         drop(frames);
-        // Aborting releases the observing task's resources. A finished task may have been awaited already.
+        // Aborting releases the task's resources. Awaiting a finished task twice would panic.
         if !engine.is_finished() {
             engine.abort();
             let _ = engine.await;
@@ -163,7 +163,7 @@ struct Answering {
     task: JoinHandle<()>,
 }
 
-/// Observes until the receiver is dropped, and reconnects.
+/// Observes, and reconnects after failures, until the receiver is dropped.
 ///
 /// # Errors
 /// If the first attempt fails.
@@ -205,7 +205,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
     })
 }
 
-/// Devices of data and WAL, which may differ. Also returns figures that pgthaw cannot measure.
+/// Devices of data and, if different, WAL; the data's device name; figures that cannot be measured.
 fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
     let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
     let Some(directory) = &target.data_directory else {

@@ -3,8 +3,9 @@ use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// Maximum number of root blockers (or sessions with temporary files), and of waiters behind each; `--json` has all.
+/// Maximum root blockers, or sessions with temporary files, shown; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
+/// Maximum waiters shown behind a process.
 const BEHIND_SHOWN: usize = 8;
 
 /// `4711 app@shop psql`.

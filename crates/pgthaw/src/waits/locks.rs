@@ -1,4 +1,4 @@
-//! Lock waits by the server's counts, from pg_stat_lock (PostgreSQL 19 on).
+//! Lock waits counted in pg_stat_lock (PostgreSQL 19 on).
 
 use sqlx::postgres::PgConnection;
 

@@ -83,7 +83,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // Without a data directory, omits the target's remarks: the refused time sources give the same reason.
+    // Without a data directory, the target's other remarks would repeat the reasons in `refused`.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;

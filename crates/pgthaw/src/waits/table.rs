@@ -1,4 +1,4 @@
-//! The report as one table for export; docs/schemas/waits-row.json lists the columns.
+//! The report as a table; docs/schemas/waits-row.json lists the columns.
 
 use clap::ValueEnum as _;
 use command::table::{Cell, ExportColumn};
@@ -41,7 +41,7 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Rows for the statistics of the whole measurement, then for each second and kind of time.
+/// Statistics of the whole measurement, one row each; then each second's rows, such as `ready`.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
     let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
     let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));

@@ -6,7 +6,7 @@ use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
 
-/// Maximum number of names shown; `--json` has all.
+/// Maximum rows in the main table; `--json` has all.
 const NAMES_SHOWN: usize = 30;
 
 /// Maximum lines in the table over time. In longer measurements, a line covers several seconds.
@@ -68,7 +68,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
-    // Pads the names, so that the numbers reach the right edge.
+    // Pads names until the numbers reach the right edge.
     let numbers = |columns: usize| columns * (NUMBER_CELLS + GAP_CELLS);
     let with_share = NAME_CELLS + numbers(columns.len() - 1) < width;
     let wide =
@@ -83,7 +83,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
     lines
 }
 
-/// Width in cells of `3000 s+`. A share needs one cell more.
+/// Width in cells of `3000 s+`; the SHARE column is one cell wider.
 const NUMBER_CELLS: usize = 7;
 const GAP_CELLS: usize = 2;
 
@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // Omits the share, because the main table also contains the commands' time.
+    // Omits SHARE: the main table's shares already include the commands' time.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
@@ -259,7 +259,7 @@ pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Longest syncs first; empty if no process waited in a sync.
+/// Files with most sync time first; empty if no process slept in a call.
 pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     let is_of_use = |file: &&FileTimes| file.syncs.count + file.sleeps > 0;
     let shown: Vec<&FileTimes> = report.files.iter().filter(is_of_use).take(FILES_SHOWN).collect();

@@ -67,7 +67,7 @@ impl Reached {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// psql in the server's container, if the socket is there.
+    /// Command for psql in the server's container, if it has the socket.
     pub fn psql_inside(&self, postmaster: u32) -> Option<String> {
         let directory = self.candidate.directory_in_container()?;
         let uid = number_inside(postmaster, "uid_map", self.socket_owner()?.uid);

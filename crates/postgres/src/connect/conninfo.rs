@@ -400,7 +400,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
             None if line == heading => parameters = Some(Parameters::default()),
             None => {}
             Some(_) if line.starts_with('[') => break,
-            // Omits the line, because it may contain a password.
+            // The error omits the line, which may contain a password.
             Some(parameters) => {
                 let known = line
                     .split_once('=')

@@ -49,7 +49,7 @@ impl ConnectOptions {
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// Address of the first host, if pgthaw would send no host the password.
+    /// Address of the first host, if pgthaw withholds the password from all hosts.
     pub fn withheld_from(&self) -> Result<Option<String>> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -203,8 +203,8 @@ impl ResolvedOptions {
     /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a socket in a
     /// world-writable directory. In the latter case only root, postgres and this process's user are trusted.
     ///
-    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory, that
-    /// requires the server to stop at that moment; in the distribution's directory, it is impossible.
+    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. A sticky directory allows
+    /// a replacement only if the server stops at that moment; the distribution's directory never does.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<()> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");

@@ -102,8 +102,8 @@ pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 pub const DEFAULT_PORT: u16 = 5432;
 
-/// The directory with the port's socket, else psql's default. Anyone can put a socket into /tmp to collect passwords,
-/// so there it must belong to a trusted user.
+/// The directory with the port's socket, else psql's default. A socket in /tmp must belong to a trusted
+/// user, because anyone can put one there to collect passwords.
 pub fn default_host(port: u16) -> String {
     let has_socket = |directory: &&&str| {
         let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));

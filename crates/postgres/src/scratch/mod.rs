@@ -92,8 +92,7 @@ struct Borrowed {
 }
 
 impl ScratchCluster {
-    /// If pgthaw runs as root, `postgres` must be able to reach `parent`. Later `settings` win. Cleans up after a
-    /// failure.
+    /// If pgthaw runs as root, `postgres` must be able to reach `parent`. Cleans up after a failure.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
@@ -165,7 +164,7 @@ impl ScratchCluster {
         })
     }
 
-    /// For the next start; the last value of a setting wins.
+    /// Applies at the next start. The last value of a setting wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
@@ -211,7 +210,7 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        // Only a kept or borrowed cluster needs the shutdown checkpoint.
+        // Only a kept or borrowed cluster needs the shutdown checkpoint; an immediate stop has none.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
         if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
@@ -268,7 +267,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Keeps the cluster; returns its directory, for `adopt`.
+    /// Returns the kept directory, for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -413,7 +412,7 @@ fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
 
-/// Reads the output only at the command's end, so it must be little.
+/// Reads standard error only at the command's end, so it must fit into the pipe.
 fn run_until_stopped(command: &mut Command) -> Result<()> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
@@ -434,7 +433,7 @@ fn run_until_stopped(command: &mut Command) -> Result<()> {
     }
 }
 
-/// Number of ports to try: other servers may use some.
+/// Ports to try: other servers may use some.
 const PORTS: u16 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -474,7 +473,7 @@ impl Listening {
 }
 
 impl ScratchCluster {
-    /// Takes effect at the next start. The role needs its password (SCRAM).
+    /// Takes effect at the next start. TCP connections require the role's password (SCRAM).
     pub fn listen(&mut self, listening: &Listening) -> Result<()> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;

@@ -77,7 +77,7 @@ impl Drop for MarkedDirectory {
     }
 }
 
-/// Removes the marker file last: after a failure, the directory is still marked.
+/// Removes the marker file last: a failure leaves the directory marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
@@ -178,7 +178,7 @@ pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std:
     directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
-/// Owner of root's servers: `postgres`, else `nobody`. `None` if this is not root.
+/// User that runs root's servers: `postgres`, else `nobody`. `None` for other users.
 pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;

@@ -1,4 +1,4 @@
--- A backend is idle briefly between fast statements, so clients of the last second count.
+-- Includes clients idle for under a second, as between fast statements.
 SELECT
     (SELECT CAST(coalesce(pg_catalog.sum(d.xact_commit + d.xact_rollback), 0) AS pg_catalog.int8)
      FROM pg_catalog.pg_stat_database d) AS transactions,

@@ -1,5 +1,5 @@
--- Missing privilege for extension $1 in GRANT's syntax, the most important first. If members of the predefined role $2
--- have the privilege, returns the role. Old versions may lack the role.
+-- Most important privilege missing for extension $1, in GRANT's syntax; or the predefined role $2, if its members have
+-- this privilege. Old servers may lack the role.
 WITH parts AS (
     SELECT d.classid, d.objid, e.extnamespace
     FROM pg_catalog.pg_extension e

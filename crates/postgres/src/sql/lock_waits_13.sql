@@ -1,7 +1,7 @@
 -- Processes that wait for a lock or block one. A prepared transaction (pid 0) or ended process has only its pid. For a
 -- wait for a transaction, the relation is that of the row's lock, else the only table that the process writes to.
--- pg_blocking_pids locks the lock manager for some 0.1 ms. So it runs for at most 500 waits: the oldest first, waits
--- for `tuple` last. In a queue, each waiter is blocked by all earlier ones: never process these many pairs twice.
+-- pg_blocking_pids locks the lock manager for some 0.1 ms. It runs for at most 500 waits: the oldest first, waits
+-- for `tuple` last. In a queue of n, each waiter is blocked by all earlier ones: process these n*n/2 pairs only once.
 WITH activity AS MATERIALIZED (
     SELECT * FROM pg_catalog.pg_stat_get_activity(NULL)
 ), waiter AS MATERIALIZED (

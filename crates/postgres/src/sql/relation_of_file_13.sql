@@ -1,4 +1,4 @@
--- Returns the owning table of a TOAST table or its index.
+-- For a TOAST table or its index, returns the owning table.
 SELECT n.nspname, coalesce(owner.relname, c.relname) AS relname, owner.oid IS NOT NULL AS is_toast
 FROM pg_catalog.pg_class AS c
 LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid = c.oid

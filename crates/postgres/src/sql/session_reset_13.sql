@@ -1,5 +1,5 @@
--- Undoes session_13 and session_no_limits_13, except settings newer than 13. Keeps search_path, because a foreign one
--- could inject functions and operators. configured_path_13 reads it.
+-- Undoes session_13 and session_no_limits_13, except settings newer than 13. Keeps search_path empty, because another
+-- path could inject functions and operators. configured_path_13 reads the original.
 RESET lock_timeout;
 RESET default_transaction_isolation;
 RESET jit;

@@ -1,5 +1,4 @@
--- Clients of the last second count, because a backend is idle briefly between fast statements. I/O workers (18) belong
--- to no database.
+-- Includes clients idle for under a second, as between fast statements. I/O workers (18) belong to no database.
 SELECT
     d.xact_commit + d.xact_rollback AS transactions,
     d.blks_hit AS blocks_hit,

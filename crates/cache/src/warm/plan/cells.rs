@@ -151,8 +151,7 @@ impl<'a> Slices<'a> {
         Some(Slice { fork: self.fork, start, end, is_head })
     }
 
-    /// If the end is within a run, moves it back to where a read would end anyway. Returns the number of blocks cut
-    /// off.
+    /// Shortens a slice that ends within a run to the last whole read. Returns the number of blocks cut off.
     fn cut_back(&self, cells: &mut Cells) -> u64 {
         let run = cells.last_run_start();
         let cut = (cells.len() - run) % self.largest_read;
@@ -194,8 +193,8 @@ pub struct WantedFork {
     /// Whether the fork's first blocks are `Precedence::IndexHead`.
     pub is_index: bool,
     pub blocks: u64,
-    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes. A
-    /// block's hottest level counts.
+    /// Levels, coldest first: heat (relative uses, above 0) and blocks. At most 200, because cells are bytes. A block's
+    /// hottest level counts.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
     /// Positions on the device, in fork order; empty if irrelevant or unknown.
@@ -222,7 +221,7 @@ impl WantedFork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub block_size: u32,
-    /// Blocks of a segment file, which no read crosses.
+    /// Blocks per segment file. No read crosses a segment's end.
     pub segment_blocks: u32,
 }
 

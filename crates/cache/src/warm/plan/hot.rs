@@ -5,18 +5,18 @@ use super::merge::Link;
 /// The hot part ends at a drop, where heat per second falls by at least this factor.
 const DROP_MIN: f64 = 32.0;
 
-/// A drop may extend over this share of the plan's seconds, because catalogs may lie between hot and cold steps.
+/// Maximum length of a drop, as a share of the plan's seconds: catalogs may lie between hot and cold steps.
 const DROP_WITHIN: f64 = 0.02;
 
-/// Maximum share of the heat after a drop. An index is much hotter than its table, but useless alone, so the hot part
-/// must not end between the two.
+/// Maximum share of the plan's heat after the hot part. More would let it end after a very hot index, which is useless
+/// without its table.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// Steps between two drops are also hot if they have this share of the heat: an index before them may have nearly all
-/// the heat.
+/// Steps between two drops are also hot if they have at least this share of the plan's heat. It is low, because an
+/// index before them may have nearly all heat.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// All reads of the hot part count as begun when at most this share of its seconds is left: small catalogs may be read
+/// The hot part counts as begun when steps with at most this share of its seconds are left: small catalogs may be read
 /// late.
 const LEFT_MAX: f64 = 0.06;
 
@@ -45,7 +45,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // At least `within` seconds must follow a drop.
+            // First step to end `within` seconds later; without one, no drop.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;

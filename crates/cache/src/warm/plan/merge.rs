@@ -11,8 +11,7 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// Gaps between wanted blocks that the whole plan also reads, to merge reads; `None` if each slice chooses its own
-    /// gaps.
+    /// Gaps to read, chosen for the whole plan; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
 }
 
@@ -35,7 +34,7 @@ impl Prices<'_> {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// Returns the costs for this slice, and deducts the slice's gaps of length `gap` from `ties`.
+    /// Returns the prices for this slice. For later ones, deducts its gaps of length `gap` from `ties`.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -75,7 +74,7 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// Best gaps to read, if each saves a read.
+/// Best gaps to read, assuming that each saves a read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -153,7 +152,7 @@ pub struct Link {
     pub wanted_blocks: u32,
     /// Sum over `wanted_blocks`.
     pub heat: f64,
-    /// Device time, even if a budget later cuts the pass.
+    /// Device time of the whole pass, even if a budget drops reads.
     pub seconds: f64,
 }
 
@@ -224,7 +223,7 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 /// Gaps longer than this are read all together or not at all.
 const GAP_MAX: usize = 1024;
 
-/// Rounds, each using the reads counted in the last one.
+/// Rounds of choosing gaps, each based on the previous one's read count.
 const ROUNDS: usize = 3;
 
 /// Chooses gaps for the whole plan. `None` if the costs of reads and bytes add up: each slice then chooses its own.
@@ -300,7 +299,7 @@ impl Gaps {
         }
     }
 
-    /// Best gaps to read, if all but `unsaved_reads` save a read each. Also returns the number of reads left.
+    /// Returns the best gaps to read, and the resulting number of reads. All gaps but `unsaved_reads` save a read.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);

@@ -12,9 +12,8 @@ use host::units::Bytes;
 /// time.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead of a stream over the other beside live traffic, in reads (4 s on a common volume). A stream at this
-/// lead waits, and loses budget. So the maximum exceeds the number of reads that load catalogs while a cold server's
-/// misses compete.
+/// Maximum lead of a stream over the other during live traffic, in reads (4 s on a common volume). A stream at this
+/// lead waits and loses budget. This must not happen while catalogs are read, slowed by a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl<'a> Mix<'a> {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
 
-    /// Next read, and its step's number, from 1. `read_worth`: factor on the cost of a read if others compete for
+    /// Next read, and its step's number, from 1. `read_worth`: factor on a read's cost, above 1 if the server also
     /// reads.
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
@@ -122,7 +121,7 @@ impl<'a> Mix<'a> {
         joined
     }
 
-    /// Maximum lead of a stream over the other, in seconds. Without overlap (a seeking head) the plan's order stays.
+    /// Maximum lead of a stream over the other, in seconds. A seeking head gets 0, which keeps the plan's order.
     fn reach_seconds(&self) -> f64 {
         let device = &self.plan.device;
         match self.plan.situation {
@@ -143,7 +142,7 @@ impl Plan {
         of_reads > of_bytes
     }
 
-    /// Seconds that the reads cost, and that the blocks' bytes cost.
+    /// Seconds for the number of reads, and seconds for the bytes.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))

@@ -35,7 +35,7 @@ const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Reads in flight for large reads. A few suffice to reach the bandwidth, and many would delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Shares of the probe's time and bytes for one phase. The times leave room for last reads that a limiter delays.
+/// Maximum (time, bytes) of one phase, as shares of the probe's. The times sum to 0.78: a limiter may delay last reads.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
@@ -169,7 +169,7 @@ impl Running<'_> {
 const CHUNK: u64 = 1 << 20;
 /// Sizes of the larger random reads. Each size has its own chunks.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// Maximum files. All are open at once, so half of the limit on open files applies too.
+/// Maximum files, all open at once; half of `ulimit -n` if that is less.
 const FILES_MAX: u64 = 256;
 const CHUNKS_MIN: usize = 16;
 /// Sequential reads get a third of the chunks, small reads a sixth of the rest.
@@ -252,7 +252,7 @@ impl Deck {
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
-    /// Positions of random reads of `size` bytes, after those of the last call.
+    /// Positions of random reads of `size` bytes. A later call continues with the unused ones.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
         if let Some(places) = self.random.get(&size) {
             return Arc::clone(places);
@@ -262,7 +262,7 @@ impl Deck {
         places
     }
 
-    /// Chunks for reads of `size` bytes; `nth` 0 is the share of small reads.
+    /// Cuts the `nth` share of the chunks into reads of `size` bytes. Share 0 is for small reads.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
@@ -293,8 +293,8 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 
 // ---- phase ----
 
-/// Time at the start of a phase that does not count: `DISCARDED`, but at most the share `DISCARDED_RATIO` of the phase.
-/// The kernel's limiter (blk-throttle) uses slices of 100 ms and allows the reads of more than two at first.
+/// Start of a phase that does not count: `DISCARDED`, but at most the share `DISCARDED_RATIO` of the phase. The
+/// kernel's limiter (blk-throttle) counts in slices of 100 ms, and first allows the reads of over two at once.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
@@ -395,7 +395,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
     let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
     if let [first, .., last] = starts[..]
-        // If bursts cover less than half of the time, the pauses are single stalls.
+        // Pauses that span less than half of the time are single stalls, not gaps between bursts.
         && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
     {
         (from, to) = (first, last);
@@ -419,7 +419,7 @@ pub struct Measurement {
     pub sequential_bandwidth: Bytes,
     /// Random reads of 8 KiB, by number of reads in flight.
     pub by_depth: Vec<DepthPoint>,
-    /// Random reads by size, with enough reads in flight.
+    /// Random reads by size; above 8 KiB, with `profile.depth` reads in flight, but 4 to 16.
     pub by_size: Vec<SizePoint>,
     /// Costs whose sum fits `by_size` best: `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth`.
     pub fit: Fit,
@@ -522,7 +522,7 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
-/// Overlap that minimizes the squares of the relative errors.
+/// Least-squares fit of `DeviceProfile::overlap`, by relative errors.
 fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     let (mut top, mut bottom) = (0.0, 0.0);
     for point in points {
@@ -535,8 +535,8 @@ fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Fits `a + b × bytes` by least squares of the relative errors. Unless `a` and `b` are positive, returns the profile's
-/// costs.
+/// Fits a read's seconds, `a + b × bytes`, by least squares of the relative errors. Returns the profile's costs unless
+/// `a` and `b` are positive.
 fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
     // With a point's time t, minimizes Σ (a u + b v − 1)² for u = 1 ÷ t and v = bytes ÷ t.
     let (mut uu, mut uv, mut vv, mut u_sum, mut v_sum) = (0.0, 0.0, 0.0, 0.0, 0.0);

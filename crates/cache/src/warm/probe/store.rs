@@ -128,7 +128,7 @@ impl ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
-    /// Without profiles, the device need not be identified, which is slow if it is busy.
+    /// Whether no profile is stored. Then callers need not identify the device, which is slow under load.
     pub fn is_empty(&self) -> bool {
         match self.directory.read_dir() {
             Ok(mut files) => files.next().is_none(),

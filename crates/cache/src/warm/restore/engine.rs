@@ -62,7 +62,7 @@ struct Queue<'a> {
     mix: Mix<'a>,
     /// Reads to repeat, because their pages were evicted.
     again: VecDeque<Read>,
-    /// Unread rests of long reads that are read in order, with their slices.
+    /// Unread rests of long reads, each with the number of its plan step (`slice`).
     left: VecDeque<(Option<usize>, Read)>,
     begun: usize,
     looked_at: Instant,
@@ -159,7 +159,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // The other threads need not wait for a turn any more.
+                // Other threads need not wait for a turn.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -201,7 +201,7 @@ impl Work<'_> {
         !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
     }
 
-    /// Next read. Repeated reads have no slice. `None` at the end, on a stop, or with an outdated plan.
+    /// Next read and its slice; a repeated read has none. `None` at the end, on a stop, or with an outdated plan.
     fn take(&self) -> Option<(Option<usize>, Read)> {
         if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
@@ -229,7 +229,7 @@ impl Work<'_> {
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// True if others began or ceased to use the device. A plan cut by a budget stays valid.
+    /// True once others began or ceased to use the device, unless a budget limits the plan.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -326,7 +326,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // Counted after the wait: the server may have read pages meanwhile.
+        // Counted again: during the wait, the server may have read pages.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -362,8 +362,8 @@ impl Work<'_> {
         lock(&self.outcome).brought[read.fork] |= blocks;
     }
 
-    /// A second read moves hot pages to the kernel's active list, where pages read once cannot evict them. `read` gets
-    /// block numbers of the segment, `range` those of the fork.
+    /// Reads hot blocks again: this moves them to the kernel's active list, where pages read once cannot evict them.
+    /// `range` counts blocks from the fork's start, `read`'s argument from the segment's.
     fn keep_hot(
         &self,
         hot: &RoaringBitmap,
@@ -396,7 +396,7 @@ impl Work<'_> {
 // ---- let go ----
 
 /// Evicts blocks of `brought` that are not `wanted`, and removes them from `brought`. If `may_be_used`, keeps pages
-/// used since their load, or all if use is invisible.
+/// used since their load (all, if the kernel hides their use).
 pub fn let_go(
     files: Files<'_>,
     (forks, wanted): (&[Planned], &[WantedFork]),

@@ -12,10 +12,10 @@ use ::host::linux::threads::lock;
 use ::host::units::{Fork, PageRange};
 use postgres::RelationPath;
 
-/// Maximum number of open files: more than reading threads, fewer than the usual limit of 1024.
+/// Maximum number of files to keep open; the reading threads need fewer.
 const OPEN_FILES_MAX: usize = 128;
 
-/// Divisor of the limit on open files: connections, directories and reads in order need some too.
+/// Divisor of the process's limit on open files, because connections, directories and in-order reads need files too.
 const OPEN_FILES_PART: u64 = 4;
 
 /// Retries if the limit on open files is reached: other threads close files meanwhile.
@@ -79,18 +79,18 @@ fn most_of(limit: u64) -> usize {
 
 // ---- read over ----
 //
-// The kernel reads around cached pages: one such page makes a 256 kB read two device reads. Beside live traffic, the
-// server's misses scatter such pages everywhere. If reads become so short that the restore would run out of reads per
-// second before bytes per second, pgthaw drops just enough of these pages before a read.
+// The kernel reads around cached pages: one such page splits a 256 kB read into two device reads. A busy server's
+// misses scatter such pages everywhere. If short reads would make the device's reads per second the bottleneck, not
+// its bytes per second, pgthaw drops just enough of these pages before a read.
 
-/// Maximum surplus or deficit of pages that counts, in reads of the needed size. A common limit allows 300 reads per
+/// Maximum of `credit`, positive or negative, in reads of `needed_pages`. A common device limit allows 300 reads per
 /// 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]
 pub struct Splits {
     gap_pages: u64,
-    /// Pages by which earlier reads exceeded the needed number; negative if they had too few.
+    /// Pages that all earlier reads together loaded beyond `needed_pages` each; negative if fewer.
     credit: Mutex<f64>,
 }
 
@@ -99,9 +99,9 @@ impl Splits {
         Splits { gap_pages, credit: Mutex::default() }
     }
 
-    /// Drops cached pages that split a read, shortest runs first, until reads load `needed_pages` on average. Keeps all
-    /// if pages are dirty: they would stay, and the kernel would write them at once. Returns the number of pages it
-    /// tried to drop.
+    /// Drops runs of cached pages that split a read of `pages`, shortest first, until device reads average
+    /// `needed_pages`. Drops none if some are dirty: the kernel would write these at once, and keep them. Returns the
+    /// number of pages it tried to drop.
     pub fn drop_from(
         &self,
         file: &dyn CachedFile,

@@ -144,7 +144,7 @@ impl OsTier<'_> {
         }
     }
 
-    /// Plans the rest again when others begin or cease to use the device.
+    /// Replans the unread blocks when others begin or cease to use the device.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();
@@ -239,8 +239,8 @@ impl OsTier<'_> {
     }
 }
 
-/// Memory for the page cache: `all` without `reserved` for shared_buffers, but at least `reserved`, because the page
-/// cache may evict blocks that shared_buffers have.
+/// Memory of `all` that the page cache may fill: leaves `reserved` to shared_buffers, but always permits up to
+/// `reserved`, because cached copies of blocks in shared_buffers may be evicted.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }

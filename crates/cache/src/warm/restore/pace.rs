@@ -16,7 +16,6 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Pace {
     max_rate: Option<Bytes>,
-    /// Times at which all permitted reads end, at the current rate.
     turns: Mutex<Turns>,
     in_flight: AtomicU64,
 }
@@ -55,8 +54,8 @@ impl Pace {
         done
     }
 
-    /// Sets the rate; `None` applies only the user's limit. The unused part of earlier permissions is rescaled. The
-    /// first rate after an unlimited phase also counts reads in flight, because a saturated device would otherwise stay
+    /// Sets the rate; `None` applies only the user's limit. Rescales the wait until the next read to the new rate.
+    /// After `None`, this wait also covers the bytes in flight, because a saturated device would otherwise stay
     /// saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
@@ -127,10 +126,10 @@ impl Turns {
 //
 // The profile's bandwidth, until full-speed reads show another.
 
-/// A time span with less than this share of the bandwidth does not count, because its reads were of small files.
+/// Minimum share of the known bandwidth that counts as a measurement: slower time spans read small files.
 const SHARE_MIN: f64 = 0.25;
 
-/// A device counts as faster only above this ratio: a limiter allows bursts after a lull.
+/// Minimum ratio of measured to known bandwidth that counts as faster: a limiter allows bursts after a lull.
 const FASTER_RATIO: f64 = 1.1;
 
 #[derive(Debug, Default)]
@@ -142,7 +141,7 @@ pub struct Bandwidth {
     before: Option<Bytes>,
     /// Rate of the previous time span, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Rate of the previous time span, if its reads were large, at the maximum depth, and beside those of others.
+    /// Rate of the previous time span, if its reads were large and `Beside::OthersPushed`.
     pushed: Option<Bytes>,
 }
 
@@ -174,9 +173,9 @@ impl Bandwidth {
         }
     }
 
-    /// The first undisturbed measurement of large reads replaces the profile. The faster of two measurements beside
-    /// others at the maximum depth may only lower it. A known value changes only after two measurements in a row, both
-    /// undisturbed or both much faster: one may be a limiter's burst after a lull.
+    /// Changes `bytes` after two time spans in a row, both undisturbed or both much faster: one may be a limiter's
+    /// burst after a lull. A profile's default also changes after one undisturbed time span, or falls to the faster of
+    /// two with `OthersPushed`.
     pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
         let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
         let now = |like| (is_measurement && beside == like).then_some(achieved);
@@ -219,7 +218,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Queries at most once per `INTERVAL`. Returns the bytes since the last query, without those of ended processes.
+    /// Bytes that the server fetched since the last query, too few if processes ended; 0 within `INTERVAL` of it.
     pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
@@ -275,8 +274,8 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
 
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that demands this multiple of the device's reads always waits. It is high, because the estimate assumes
-/// that the server has all CPUs.
+/// A server with an estimated demand above this multiple of the device's reads per second always waits. The estimate
+/// is high: it assumes that the server has all CPUs.
 const MISSES_MAX: f64 = 4.0;
 
 /// Minimum bytes of a cache miss.
@@ -330,7 +329,7 @@ impl Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// Estimated reads of all users: each server read counts as `MISS_BYTES` bytes.
+    /// Reads of all users, assuming that others read `MISS_BYTES` at once.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }

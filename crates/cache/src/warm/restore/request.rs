@@ -36,7 +36,7 @@ pub struct RestoreOptions {
     pub is_dry_run: bool,
     /// Whether the snapshot is of this cluster, so that its paths are valid.
     pub same_cluster: bool,
-    /// Whether to wait for the server's answer, because it may bypass the page cache.
+    /// Whether to query the server first: it may use direct I/O, which bypasses the page cache.
     pub awaits_server: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct RestoreOptions {
 pub struct Request {
     pub map: Map,
     pub tiers: Tiers,
-    /// Identities of the map's relations in order, then of the empty ones.
+    /// Identities in the order of `Map::every_relation`.
     pub identities: Vec<Identity>,
 }
 
@@ -54,8 +54,8 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Includes blocks for shared_buffers, because large reads are faster than loading single blocks. A snapshot of
-    /// shared_buffers alone has no other blocks.
+    /// Blocks to load into the page cache, also those for shared_buffers, because large reads are faster than loads of
+    /// single blocks. A snapshot without the page cache has no others.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
@@ -102,8 +102,8 @@ impl Request {
         }
     }
 
-    /// Omits template databases. Their buffers stem from catalog queries, and later databases would inherit an
-    /// extension in template1.
+    /// Omits template databases: their buffers stem from catalog queries, and pg_prewarm created in template1 would
+    /// spread to new databases.
     pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
         let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
         relations.filter(|(_, one)| !one.relation.name.is_of_template())
@@ -161,7 +161,7 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// Hot blocks have unknown new positions. Requests the whole fork if at least half was requested.
+/// Requests all blocks of a rewritten fork if at least half were requested, else none: their positions are unknown.
 fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     let asked_blocks = asks.blocks();
     match asks {

@@ -62,9 +62,9 @@ impl DiskLimit {
         })
     }
 
-    /// Limits I/O and memory, including page cache, of processes that join. `is_own`: no other process uses the
-    /// devices, so cgroup version 1 limits whole devices, including write-back. Version 2 charges write-back to the
-    /// writer's cgroup.
+    /// Limits I/O and memory, including page cache, of processes that join. `is_own`: whether only these processes use
+    /// the devices; if so, cgroup version 1 limits whole devices, including write-back. Version 2 charges write-back to
+    /// the writer's cgroup.
     ///
     /// # Errors
     /// If the kernel applied another limit.
@@ -175,8 +175,8 @@ impl DiskLimit {
         }
     }
 
-    /// Unlike dropping, reports errors, and whether the kernel dropped the limit: in version 2, `systemctl
-    /// daemon-reload` may disable the controller.
+    /// Unlike `Drop`, returns errors, also if the limit was no longer in force: in version 2, `systemctl daemon-reload`
+    /// may disable the controller.
     pub fn remove(self) -> Result<(), Error> {
         let in_force = self.check();
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
@@ -197,7 +197,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
         CgroupVersion::V1 => {
             Cgroup { version: hierarchy.version, directory: hierarchy.mount_point }.lift_limits(device)
         }
-        // Creating the next cgroup removes the old one with its limits.
+        // `OwnCgroup::create` removes cgroups of killed pgthaw processes, with their limits.
         CgroupVersion::V2 => Ok(()),
     }
 }

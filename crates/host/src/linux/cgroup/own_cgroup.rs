@@ -16,7 +16,7 @@ use crate::linux::threads::lock;
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
 
-/// `pgthaw-NAMESPACE-PID-START-NUMBER`: pid namespace, pid and start time of the creating process.
+/// `pgthaw-NAMESPACE-PID-START-NUMBER`: pid namespace, pid and start time of the creating process, then a counter.
 const PREFIX: &str = "pgthaw-";
 
 /// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
@@ -111,7 +111,7 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// Record of a cgroup, to remove it after a kill of its creator.
+/// Record for removing a cgroup whose creator was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -268,18 +268,18 @@ const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// CPU weight of the cgroup. Version 1: that of one process outside the cgroup. Version 2: a fifth of the server's
-/// (100).
+/// CPU weight of all isolated processes together. Version 1: that of one other process. Version 2: a fifth of the
+/// server's (100).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until dropped. Never limits memory: memory of backends cannot be reclaimed. If
-/// pgthaw were killed, the limit would stay, and the kernel would kill the server.
+/// Limits some of a server's processes until it is dropped. Sets no memory limit: if pgthaw were killed, it would stay,
+/// and the kernel would kill backends, whose memory cannot be reclaimed.
 #[derive(Debug)]
 pub struct Isolation {
     /// Cgroup of controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
-    /// Cgroup of controller cpu; only in version 1.
+    /// Only in version 1.
     cpu: Option<OwnCgroup>,
     device: Option<DeviceNumber>,
     can_reclaim: bool,
@@ -320,7 +320,7 @@ impl Isolation {
         [&self.io].into_iter().chain(&self.cpu)
     }
 
-    /// Needs the memory controller and `memory.reclaim`, so version 2.
+    /// True if the cgroup has `memory.reclaim` (version 2 only).
     pub fn can_bound_cache(&self) -> bool {
         self.can_reclaim
     }
@@ -366,7 +366,7 @@ impl Isolation {
         self.io.files.read_usage(device)
     }
 
-    /// Reads by processes in the server's own cgroup, outside of this one.
+    /// Reads by the processes that stayed in the server's cgroup.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

@@ -35,7 +35,7 @@ pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", 
 
 pub type Command = Vec<String>;
 
-/// A study's own commands, run without a shell.
+/// A study's own commands for its file system, run without a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnCommands {
     pub make: Vec<Command>,

@@ -187,7 +187,7 @@ impl LoopFileSystem {
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Without direct I/O, the page cache also holds the image; cold starts evict it.
+        // Without direct I/O, the page cache also holds the image, which is evicted before cold starts.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -279,7 +279,6 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            // If a study's own commands fail, umount is tried.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             match own.as_ref().map_or_else(umount, |own| run_own(own).or_else(|error| umount().map_err(|_| error))) {
                 Ok(()) => {}

@@ -1,6 +1,6 @@
-//! The kernel's flags for a file's pages, which only root can read. The query must not mark pages as used, so it faults
-//! only one page in sixteen, which maps the cached pages around it unmarked. MADV_SEQUENTIAL keeps the unmapping from
-//! marking pages; MADV_POPULATE_READ would mark every page.
+//! The kernel's flags for a file's cached pages, which only root can read. Reading them must mark no page as used. One
+//! fault per 64 KiB maps the cached pages around it without marking them; MADV_POPULATE_READ would mark each. After
+//! MADV_SEQUENTIAL, unmapping marks none.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -15,7 +15,7 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages queried at a time, with less than 1 MB of memory.
+/// Pages queried at a time; the buffers take less than 1 MB.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
@@ -142,7 +142,7 @@ impl Mapping {
         self.memory as u64
     }
 
-    /// Faults pages by writing one byte per FAULT_AROUND_BYTES to `sink`. Pages beyond a truncated end stay unmapped.
+    /// Faults one page per FAULT_AROUND_BYTES. Pages beyond a truncated end stay unmapped.
     fn fault_around(&self, sink: &File) -> io::Result<()> {
         let (start, end) = (self.address(), self.address() + self.bytes as u64);
         let aligned = (start / FAULT_AROUND_BYTES + 1) * FAULT_AROUND_BYTES;
@@ -200,8 +200,7 @@ impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the buffer is too small for the mapping's pages");
         loop {
-            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of
-            // it.
+            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of its pages.
             if unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) } == 0 {
                 return Ok(());
             }
@@ -246,7 +245,8 @@ struct CachestatRange {
     length: u64,
 }
 
-/// `length` must not be 0. ENOSYS before Linux 6.5; EPERM, mostly since 6.14, for a file that mincore(2) hides too.
+/// Fails with ENOSYS before Linux 6.5, and since about 6.14 with EPERM for a file that mincore(2) hides too.
+/// `length` must not be 0.
 pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<PageCounts> {
     let range = CachestatRange { offset, length };
     let mut found = PageCounts::default();

@@ -244,7 +244,7 @@ impl SystemFile {
         }
         let page = PageRange::new(page, page + 1);
         let is_counted = self.ask_cachestat(page).ok()?.cached > 0;
-        // Neither call sees ZFS pages. If mincore(2) is not permitted, it fails later.
+        // Neither call sees ZFS pages. Without permission for mincore(2), `read_counts` fails later.
         let is_absent = !is_counted && self.read_resident(page).is_ok_and(|runs| runs.is_empty());
         if listed.is_none() {
             let _ = self.apply_drop(page);

@@ -37,7 +37,7 @@ impl Bucket {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub width_seconds: f64,
-    /// A gap is a bucket without covered seconds.
+    /// A bucket with 0 `covered_seconds` is a gap.
     pub buckets: Vec<Bucket>,
     pub has_reads: bool,
     pub facts: Facts,
@@ -48,16 +48,16 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Whether the user's own script ran, whose pages the scale does not determine.
+    /// Whether the user's own script ran: `scale` does not tell its number of pages.
     pub is_own_script: bool,
-    /// Whether something besides the workload read the data: the closed form then does not apply.
+    /// Whether something besides the workload read the data: the warm-up model then does not apply.
     pub has_warmer: bool,
     /// Whether `pgbench --rate` limited throughput.
     pub is_rate_limited: bool,
 }
 
 impl Facts {
-    /// A scale of 1 is pgbench's default for scripts; a larger one was set by the user.
+    /// Assumes that a script with a scale other than pgbench's default, 1, uses pgbench's tables.
     pub fn of(report: &PgbenchReport) -> Facts {
         let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
@@ -206,7 +206,7 @@ impl Collector {
         }
     }
 
-    /// Drops buckets at the end that are covered to less than half.
+    /// Drops final buckets that have data for less than half their width.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();

@@ -8,10 +8,10 @@ use pgbench::{
     parse_transaction,
 };
 
-/// Maximum time by which lines of a log are out of order, as from several threads.
+/// Maximum disorder of a log's times: lines of several threads may interleave.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
-/// A later time is not in seconds since 1970.
+/// Largest accepted time: as seconds since 1970, the year 5138.
 const LATEST_EPOCH: f64 = 1e11;
 
 const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
@@ -54,7 +54,7 @@ enum Format {
     Columns(Columns),
 }
 
-/// One interval, with a rate per second or a count; NaN if empty.
+/// One interval. `rate` is per second, or per interval if `is_count`; NaN if missing.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     end: f64,
@@ -302,7 +302,7 @@ impl Reader {
     }
 }
 
-/// Tolerance of a time, as a share of an interval.
+/// Share of an interval that is ignored when intervals are counted.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {
@@ -385,7 +385,7 @@ fn normalise(cell: &str) -> String {
 
 // ---- time ----
 
-/// Accepts a number or a timestamp, as seconds since 1970.
+/// Parses a number, or converts a timestamp to seconds since 1970.
 pub fn parse_time(text: &str) -> Option<f64> {
     let text = text.trim();
     let of_day = || {

@@ -31,8 +31,7 @@ enum pageflags { PG_head = 6 };
 
 enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
 
-// New processes are FOLLOWED; user space filters their events. OTHER processes report only requests for units that
-// other roles fetched, once per unit.
+// New processes are FOLLOWED; user space filters their events. `Role` in pages.rs explains the others.
 enum role { FOLLOWED, OTHER, OWN, WANTED };
 
 struct key {

@@ -1,4 +1,4 @@
-// File calls that processes sleep in, and their writes. files.rs has the same layout.
+// Records file calls in which processes sleep, and writes to files. files.rs has the same layout.
 //
 // A call is found when its process goes to sleep in an IO wait event: the saved registers show the call and descriptor.
 // No call is intercepted, and every file system works. Time before the first sleep is not seen.
@@ -37,7 +37,7 @@ INLINE u32 bucket_of(u64 ns)
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// Counts a length that the total already includes.
+// Counts a length that the caller has added to `total`.
 INLINE void count_length(struct statistic *one, u64 ns)
 {
     u32 bucket = bucket_of(ns);
@@ -248,7 +248,7 @@ INLINE void begin_call(struct call *call, struct file *file, const struct file_k
     if (!known)
         known = make_file(&key, file);
     else if (known->file_class == WAL_FILE)
-        // Reads the name again: recycled WAL segments are renamed.
+        // Recycled WAL segments are renamed.
         read_names(known, file, 1);
     call->since = now;
     call->until = now;

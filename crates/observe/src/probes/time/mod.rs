@@ -25,14 +25,13 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_run_time, read_stage};
 use host::linux::read_monotonic;
 
-/// Reading all slots is repeated after a longer interruption, because activity after it would be charged to the time
-/// before it.
+/// Longest tolerated interruption of a pass over all slots. Slots read after it show activity later than the pass's
+/// instant.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
 
-/// Whether other processors see stores in program order.
 const STORES_IN_ORDER: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
 
 const RECEIVE: &str = "time_receive";
@@ -47,7 +46,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("time_fork", "sched_process_fork"),
 ];
 
-/// Programs that count writes. A file system's module may be absent; others have no write tracepoint.
+/// Programs that count writes to ext4 and XFS, if loaded. Other file systems have no write tracepoint.
 const WRITES: [(&str, &str); 4] = [
     ("time_ext4_write", "ext4_da_write_end"),
     ("time_ext4_write", "ext4_write_end"),
@@ -73,8 +72,9 @@ pub struct TimeProbe {
     slow_calls: RingBuf<MapData>,
     /// `None` if receives are not counted.
     receives: Option<BtfTracePointLinkId>,
-    /// Files at the last reading, and files removed since.
+    /// Files in the BPF map at the last reading.
     known: BTreeMap<Key, FileTimes>,
+    /// Files no longer in the map.
     left: Vec<FileTimes>,
     before: CallsBefore,
     cost: CostCount,
@@ -94,7 +94,7 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // If unreadable, the program cannot know which processes have a shared memory entry.
+        // If this is unreadable, the BPF program does not cache addresses of event numbers.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
@@ -209,7 +209,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Without a write tracepoint, the bytes to sync are unknown.
+    /// Adds the file's name. Turns 0 unsynced writes into unknown: the write tracepoint may be missing.
     fn name_call(&self, (mut call, key): (FileCall, Key)) -> FileCall {
         let words = self.files.get(&key, 0).ok();
         call.file = words.as_ref().map(parse_name).unwrap_or_default();

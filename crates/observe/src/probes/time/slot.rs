@@ -3,7 +3,7 @@
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
 
-/// Maximum distinct waits of a process. Further waits share one statistic.
+/// Maximum distinct waits of a process.
 const EVENTS: usize = 24;
 
 const HEAD: usize = 32;
@@ -14,12 +14,12 @@ const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
 const WAITS: usize = HEAD + STRIDE;
 
-/// Index of the time at which the current command was received; 0 without a command.
+/// Index of the current command's receipt time. The time is 0 without a command.
 const RECEIVED: usize = 9;
 
-/// Indexes of the time not yet charged to the wait's statistic, and of the scheduler's processor time at the last
-/// switch.
+/// Index of the time not yet charged to the wait's statistic.
 const OWED: usize = 2;
+/// Index of the process's processor time at the last switch.
 const EXEC: usize = 8;
 
 const PID: usize = 15;
@@ -76,7 +76,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words
 }
 
-/// Charges the state in progress until `at_ns`, unless the slot changed after that.
+/// Decodes a slot. Charges the current state's time up to `at_ns`; none if the state began later.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     const RUNNING: u16 = 1;
     const READY: u16 = 2;
@@ -85,7 +85,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     let open_ns = at_ns.saturating_sub(words[1]);
     let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
     let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
-    // A wait continues after a spurious wakeup, with its earlier length.
+    // Length of a wait not yet counted, including sleeps before spurious wakeups.
     let length_ns = words[4] + of(WAITING);
     let (mut waits, mut open) = (Vec::new(), None);
     for (place, statistic) in words[WAITS..].chunks_exact(STRIDE).take(EVENTS + 1).enumerate() {

@@ -118,7 +118,7 @@ struct {
     __uint(value_size, 4);
 } unused SEC(".maps");
 
-// Address of a pointer, and offset of the event number from the pointer's target.
+// Address of the pointer my_wait_event_info (PostgreSQL 13: MyProc), and offset of the event number from its target.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
 // Value of that pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
@@ -225,10 +225,10 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Reads the event of a process about to sleep, the most expensive step here. Caches the event's address, because a
-// process keeps one shared memory entry nearly all its life. Checks the pointer again, because an exiting process may
-// wait after another one took over its entry. Skips the check if an interruptible sleep has an event: without an entry,
-// this only happens when the process writes a last line to a blocked log.
+// Reads the event of a process about to sleep, the most expensive step here. Tries the cached address first, because a
+// process keeps one shared memory entry nearly all its life. Reads the pointer again if the sleep is uninterruptible or
+// has no event: another process may have taken over an exiting process's entry. An exiting process only sleeps
+// interruptibly to write a last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
@@ -255,7 +255,7 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     if (slot->state == RUNNING) {
         slot->running += elapsed;
     } else {
-        // The run's start was missed, as after the idle task. The scheduler knows the run's length.
+        // The kernel did not report the run's start, as may happen after the idle task. The scheduler knows its length.
         u64 ran = exec - slot->exec;
         if (ran > elapsed)
             ran = elapsed;

@@ -91,7 +91,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // Lower limit of the figure, shown if the event did not occur in the trial.
+    // Lower limit of a figure that the trial was too short to measure, shown as `> 60`.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),

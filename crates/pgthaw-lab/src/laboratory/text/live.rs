@@ -139,7 +139,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
         return format!("{head}  FAILED: {}", printable(failure));
     }
     if let Some(warming) = &ended.warming {
-        // Width of the longest strategy name and its repeat.
+        // Width of the position, the longest strategy name and the repeat.
         let width = if trial.repeats > 1 { 40 } else { 29 };
         return format!("{head:<width$}  {}", render_warmed(ended, warming));
     }
@@ -251,7 +251,7 @@ fn render_relation(one: &RelationResidency, characters: usize) -> String {
     format!("  {}, {}\n{os}\n{buffers}", one.relation, one.total_bytes)
 }
 
-/// Only an empty piece is drawn as empty, and only a full one as full.
+/// Bars of the shares in memory: blank only at 0 %, full only from 99.9 %.
 fn render_strip(shares: &[f32], characters: usize) -> String {
     let each = shares.len().div_ceil(characters).max(1);
     shares.chunks(each).map(|chunk| LEVELS[level(chunk.iter().sum::<f32>() / chunk.len() as f32)]).collect()

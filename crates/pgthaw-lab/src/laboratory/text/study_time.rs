@@ -1,4 +1,4 @@
-//! Text of where the servers' time went at each point, with a check of the sums.
+//! Output of `results show --time`.
 
 use console::measure_text_width;
 

@@ -113,7 +113,7 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
     lines
 }
 
-/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why it is not in force.
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why limits are not in force.
 pub fn render_disk(disk: &Disk) -> String {
     let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
     let bandwidth = disk.rbps.map(Bytes::per_second);
@@ -271,7 +271,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
     let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
-    // Percentage of studies with eight pairs that would report a difference although both sides are identical.
+    // Percentage of simulated studies of eight pairs of trials that report a difference although none exists.
     let alarms = |cell: &NoiseCell| cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
     let columns = vec![
         Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
@@ -296,7 +296,7 @@ fn render_label(label: &str) -> String {
 /// Larger ratios are shown as `> 10 ×`: they come from too few pairs to be meaningful.
 const TOLD_RATIO: f64 = 10.0;
 
-/// Renders a ratio above 1, in either direction, as `± 3.1 %`.
+/// Renders 1.031, a change in either direction, as `± 3.1 %`.
 fn render_change(ratio: Option<f64>) -> String {
     let told = |ratio: f64| match ratio {
         ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),

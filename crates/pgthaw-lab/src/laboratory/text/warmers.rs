@@ -18,7 +18,7 @@ pub fn render_warm_legend(points: &[PointSummary]) -> String {
     format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
 }
 
-/// Ratios: a row per warmer, a column per divisor. Empty with fewer than three rounds.
+/// Table of ratios between warmers: row ÷ column. Empty if a ratio has fewer than three rounds.
 pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String> {
     let Some(fewest) = ratios.iter().map(|one| one.ratio).min_by_key(|ratio| ratio.pairs) else { return Vec::new() };
     if (fewest.pairs as usize) < MIN_PAIRS {
@@ -111,7 +111,7 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
 
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// Verdicts by warmer in table order; for `nothing`, also the model's fits.
+/// A line of verdicts per warmer; below `nothing` (no warmer), also the model's fits.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =

@@ -1,7 +1,7 @@
--- The first object of schema pgthaw that an untrusted role owns or may change, or that has no owner and is not
--- pgthaw's.
--- Trusted: superusers, the login role and, unless that is a superuser, roles it acts as or is a member of.
--- The login role counts, not current_user: a trigger may RESET ROLE. Requires an empty search_path.
+-- The first object of schema pgthaw that an untrusted role owns or may change, or the first trigger, rule or policy,
+-- which pgthaw never creates.
+-- Trusted: superusers and the login role; if it is not a superuser, also current_user and roles whose
+-- privileges the login role inherits. A trigger may RESET ROLE to the login role. Requires an empty search_path.
 WITH RECURSIVE me AS (
     SELECT login.oid, login.rolsuper, acting.oid AS acting_oid
     FROM pg_catalog.pg_roles login

@@ -1,7 +1,7 @@
 -- A transaction whose locks show that it may be adding an object to schema pgthaw, or a trigger, rule or foreign key to
 -- the schema's tables. What it adds is not visible yet.
--- Adding a function or operator takes no lock, but is harmless: pg_catalog is searched first and has both for all types
--- used. Requires an empty search_path.
+-- Adding a function or operator takes no lock, but is harmless: pg_catalog, searched first, has the functions and
+-- operators for all types used. Requires an empty search_path.
 SELECT
     coalesce(
         'process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid, 'a prepared transaction') AS what,

@@ -1,5 +1,4 @@
-//! Groups files into trials. Names and client numbers show which logs belong to one run; transaction counts show which
-//! report does.
+//! Groups files into trials: logs by names and client numbers, a log and its report by transaction counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,7 +102,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // If there are several trials, pgbench-tools' table of seconds cannot be matched to one of them.
+        // Without exactly one trial, each of pgbench-tools' tables becomes its own trial.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -275,9 +274,9 @@ fn choose_partners(
     (0..ones).map(choose).collect()
 }
 
-/// Distances of a partial log from a report, both larger than for complete logs. The smaller one requires a common
-/// name, as with `--log-prefix=a` and `> a.out`.
+/// Distance of a partial log from a report, if their names match (`a.4711`, `a.out`) or no other files exist.
 const PART_NAMED: f64 = 1e100;
+/// Distance otherwise. Complete logs are nearer.
 const PART_NAMELESS: f64 = 1e101;
 
 fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>> {
@@ -336,7 +335,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     (is_same && may_differ).then_some(off)
 }
 
-/// Maximum share of transactions in the last interval, which pgbench does not log.
+/// Maximum share of a run's transactions in its last interval (pgbench never logs this interval).
 const LAST_SHARE_MAX: f64 = 0.5;
 
 /// Estimated seconds that the transactions missing in the log took. `None` if too many are missing.
@@ -575,14 +574,14 @@ struct Scope {
     /// `None` for individually named files.
     directory: Option<PathBuf>,
     is_tools: bool,
-    /// In pgbench-tools, `server` may also name a set of tests.
+    /// Name of a pgbench-tools test's parent directory, usually a server.
     server: Option<String>,
     logs: Vec<Log>,
     reports: Vec<Report>,
     tables: Vec<(PathBuf, Timestamp)>,
 }
 
-/// Maximum depth. pgbench-tools nests two levels: server and test.
+/// Maximum depth of the search for results; pgbench-tools needs 2.
 const DEPTH_MAX: usize = 8;
 
 /// Returns whether the directory contains any result, even a known one.
@@ -689,7 +688,7 @@ fn read_report(path: &Path) -> Result<PgbenchReport> {
     let read = open_regular(path).and_then(decode).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text);
     note_cut(read, &mut is_cut).map_err(failed)?;
     let text = String::from_utf8_lossy(&text);
-    // The progress and logs of several reports cannot be distinguished.
+    // Progress lines do not show which of several reports they belong to.
     let mut prefix = Prefix::default();
     let is_count = |line: &&str| prefix.strip(line).starts_with("number of transactions actually processed: ");
     let reports = text.lines().filter(is_count).count();

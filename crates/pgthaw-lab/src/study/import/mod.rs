@@ -125,7 +125,7 @@ fn describe_trial(
         transactions: counted.transactions,
         asked_transactions: report.asked_transactions,
     });
-    // A failed trial does not count as a repeat, as in a study.
+    // As in a study, an aborted run is a failed trial, not a repeat.
     let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
@@ -333,7 +333,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// If pgbench ran the user's own script, its report lacks the script's name and the tables' scale.
+/// Rejects options that contradict the report. Its script name and scale are reliable only for built-in scripts.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<()> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -392,10 +392,10 @@ const SCATTER: f64 = 3.0;
 /// Tolerated relative difference between the rates of repeats, because a rate may be an estimate.
 const SAME_RATE: f64 = 0.03;
 
-/// Minimum share of the expected lag that the report must show.
+/// Minimum ratio of reported schedule lag to that expected under overload.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects `rate=` if more transactions were scheduled, or if fewer were scheduled and none began late.
+/// Rejects `rate=` if pgbench scheduled more transactions per second, or fewer without the lag of an overloaded server.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,

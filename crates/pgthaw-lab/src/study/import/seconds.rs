@@ -14,7 +14,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// A log may last this many seconds, and more per byte of its file: each second takes memory.
+/// Maximum length of a log in seconds: `SECONDS_MIN` plus `SECONDS_PER_BYTE` × file size. Limits memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -29,7 +29,7 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// Time from the first transaction's begin to the last one's end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Duration that the transaction counts cover, if the log lacks the end of the run.
+    /// Length of `samples` in seconds, if the run lasted longer.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
     /// Whether transactions were counted by second, not by longer intervals.
@@ -84,7 +84,7 @@ fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Findi
     is_told.then_some(Finding::LogPartial { logged: survey.transactions, transactions, clients, of_clients })
 }
 
-/// Smaller backward steps do not distort whole seconds.
+/// Smaller backward clock steps do not distort counts per second.
 const BACK_SECONDS: f64 = 0.5;
 
 fn find_back(seconds: f64) -> Option<Finding> {

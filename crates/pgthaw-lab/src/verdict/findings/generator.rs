@@ -1,13 +1,13 @@
-//! Detects whether pgbench itself was the bottleneck, by its calibration with an empty statement.
+//! Detects whether pgbench itself was the bottleneck.
 
 use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// A thread is near its limit if it uses this share of its processor use in the calibration, or of a core.
+/// Minimum processor use of a saturated thread, as a share of its use in the calibration, or else of one core.
 const NEAR: f64 = 0.9;
 
-/// If pgbench used less of a core in its calibration, the server was probably the limit.
+/// Calibrations below this share of a core are ignored: probably the server was the limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
 /// A thread running or ready for this share of time hardly waits for the server.
@@ -28,7 +28,7 @@ pub struct GeneratorSigns<'a> {
     pub are_processors_taken: bool,
 }
 
-/// Reports pgbench as the limit or, if that is unknown, the hosts whose threads are not visible.
+/// Reports a saturated pgbench or, if that is unknown, hosts where its threads are not visible.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
     let (threads, unseen_hosts) = match &trial.generators {
@@ -36,7 +36,7 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
         None => (point.jobs.min(point.clients), Vec::new()),
     };
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
-    // With a rate, idle clients are normal unless transactions are late.
+    // With a rate, idle backends are normal: they only help to judge unseen hosts.
     let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
     let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
         .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
@@ -85,7 +85,7 @@ fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
     idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
 }
 
-/// Processor share and run delay, as medians over whole seconds.
+/// Median shares of time that the busiest thread was on a processor, and waited for one.
 pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
     // Clients connect in the first second.
     let whole = if samples.len() > 2 { &samples[1..] } else { samples };
@@ -105,7 +105,7 @@ fn idle_backends(waits: &Waits) -> f64 {
     waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
 }
 
-/// Share of the response time before transactions began; `None` without a rate.
+/// Share of the response time that passed before transactions began; `None` without a rate.
 fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
     let (mut response, mut lag) = (0.0, 0.0);
     for script in &trial.scripts {

@@ -12,11 +12,11 @@ use observe::time::ACCOUNT_DEAR;
 use observe::{DeviceUse, OsSample};
 use postgres::{ServerStatistics, Wait};
 
-/// Percentile in tables, and the samples required beyond it.
+/// Percentile in tables; trials need `SAMPLES_BEYOND` latencies above it.
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors that are this busy have no reserve. A generator that uses less than the minimum is not reported.
+/// Processors are full from the share `BUSY`. Then pgbench is reported if it uses `GENERATOR_MIN` of them.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
@@ -38,7 +38,7 @@ const START_SPREAD_MS_MAX: f64 = 100.0;
 pub struct Circumstances<'a> {
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
-    /// Disks by part; empty if there is only one device.
+    /// Disk of each part of the cluster; empty if there is only one device.
     pub parts: Vec<(&'static str, Disk)>,
     pub may_end_early: bool,
     pub disk_name: String,
@@ -123,8 +123,7 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// Reports if the server used more processor time than exists. Skips sampled times: samples cannot distinguish running
-/// from runnable processes.
+/// Skips sampled times: samples cannot distinguish running from runnable processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -158,7 +157,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     })
 }
 
-/// The forecast assumes that only the load warms the server.
+/// Compares the length with a forecast in which only the load warms the server.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {

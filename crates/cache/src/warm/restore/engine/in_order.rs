@@ -9,7 +9,7 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a run of blocks that can be read in order, to justify opening another file.
+/// Minimum share of a run that reading in order must cover, to be worth opening files.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -82,8 +82,8 @@ impl Work<'_> {
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
-    /// `read` gets a part and its uncached bytes, and returns the bytes loaded. Returns the end reached, and whether a
-    /// read failed.
+    /// Calls `read` with each part and its uncached bytes, to get the bytes loaded. Returns the end reached, and
+    /// whether a read failed.
     fn read_parts(
         &self,
         stretch: &Stretch<'_>,
@@ -123,7 +123,7 @@ impl Work<'_> {
         Ok(runs)
     }
 
-    /// Records blocks that the kernel read ahead before a read in order was abandoned.
+    /// Records blocks that the kernel had read ahead when reading in order stopped early.
     fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
         let Ok(absent) = self.absent(stretch.file, ahead) else { return };
         let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));
