@@ -181,7 +181,7 @@ fn the_film_of_a_slip_is_not_kept_beside_fuller_ones() {
     assert!(!run(&server, JOB)["kept"].is_null());
     let slip = run(&server, "SELECT 2");
     assert!(
-        slip["kept"].is_null() && slip["remarks"].to_string().contains("of other commands and far larger"),
+        slip["kept"].is_null() && slip["remarks"].to_string().contains("far fewer blocks than another command"),
         "{slip:#}"
     );
     assert!(!run(&server, JOB)["kept"].is_null());

@@ -128,7 +128,7 @@ fn a_film_is_forecast_without_its_server() {
     let predict = ["predict", "--film", file, "--what-if", "memory=1GiB", "--json"];
     server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let alone = Home::new().pgthaw(&predict).ok().json();
-    assert!(alone["assumptions"].to_string().contains("shared_buffers are not part of the memory"), "{alone:#}");
+    assert!(alone["assumptions"].to_string().contains("the memory does not include shared_buffers"), "{alone:#}");
     assert_eq!(alone["costs"]["source"], "warm", "it was just made: {alone:#}");
     assert_eq!(
         number(&alone["cases"][0], "/page_cache_bytes"),

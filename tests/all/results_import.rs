@@ -462,12 +462,12 @@ fn what_is_said_by_hand_fits_what_the_report_says() {
         ("out.txt", "rate=2500", "no rate was requested"),
         ("limited.txt", "rate=200", "about 2000 per second were scheduled"),
         ("limited.txt", "rate=2500", "none began more than 128 ms late"),
-        ("out.txt", "clients=8", "clients= is 8, but its report shows 4"),
-        ("out.txt", "jobs=3", "jobs= is 3, but its report shows 2"),
-        ("out.txt", "scale=100", "scale= is 100, but its report shows 10"),
-        ("out.txt", "query_mode=prepared", "query_mode= is prepared, but its report shows simple"),
-        ("out.txt", "script=tpcb-like", "its report shows select-only"),
-        ("out.txt", "seconds=60", "seconds= is 60, but its report shows 3"),
+        ("out.txt", "clients=8", "clients= is 8, but pgbench's report shows 4"),
+        ("out.txt", "jobs=3", "jobs= is 3, but pgbench's report shows 2"),
+        ("out.txt", "scale=100", "scale= is 100, but pgbench's report shows 10"),
+        ("out.txt", "query_mode=prepared", "query_mode= is prepared, but pgbench's report shows simple"),
+        ("out.txt", "script=tpcb-like", "pgbench's report shows select-only"),
+        ("out.txt", "seconds=60", "seconds= is 60, but pgbench's report shows 3"),
     ] {
         let refused = home.pgthaw(&["results", "import", &format!("in/{file}"), given]).ends_with(2);
         assert!(refused.stderr.contains(told) && refused.stderr.contains("omit "), "{given}: {}", refused.stderr);
@@ -517,7 +517,7 @@ fn what_cannot_be_of_one_run_is_refused() {
             .pgthaw(&["results", "import", log.to_str().unwrap(), &format!("seconds={seconds}")])
             .ends_with(2)
             .stderr;
-        assert!(refused.contains("its log lasts 2"), "{refused}");
+        assert!(refused.contains("the log lasts 2"), "{refused}");
     }
 }
 

@@ -148,7 +148,7 @@ fn without_any_sight_nothing_is_taken() {
     needs_root!();
     let server = servers::start_any(&[]);
     let error = server.pgthaw_as(NOBODY, &["snapshot", "take"]).ends_with(3).stderr;
-    assert!(error.contains("neither tier is visible") && error.contains("pgthaw doctor"), "{error}");
+    assert!(error.contains("neither cache is visible") && error.contains("pgthaw doctor"), "{error}");
     assert_eq!(list(&server).len(), 0);
 }
 

@@ -26,7 +26,7 @@ pub enum Error {
     Label(String),
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    #[error("neither tier is visible: OS page cache: {os}; shared_buffers: {buffers}")]
+    #[error("neither cache is visible. OS page cache: {os}; shared_buffers: {buffers}")]
     NothingMeasured { os: String, buffers: String },
     #[error("relation \"{name}\" does not exist")]
     UnknownRelation { name: String, near: Vec<String> },

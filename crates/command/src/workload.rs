@@ -396,7 +396,7 @@ impl Lookups {
         } else if !self.is_beside(blocks) {
             let filled = self.least / self.scans;
             Some(format!(
-                "{name}: {rows:.0} rows of an index scan are in {run:.0} scattered blocks; side by side they would fill {filled:.0} blocks"
+                "{name}: {rows:.0} rows of an index scan are in {run:.0} scattered blocks; stored side by side, these rows would fill {filled:.0} blocks"
             ))
         } else {
             self.is_bitmap.then(|| format!("{name}: the {run:.0} blocks of a bitmap scan are read one by one"))
@@ -558,7 +558,7 @@ mod classes_tests {
     fn rows_in_a_block_each_lie_anywhere() {
         let classes = look_up(600, 600, 590);
         assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 single blocks per transaction");
-        assert!(classes.assumptions[0].contains("side by side they would fill 11 blocks"), "{:?}", classes.assumptions);
+        assert!(classes.assumptions[0].contains("these rows would fill 11 blocks"), "{:?}", classes.assumptions);
     }
 
     #[test]

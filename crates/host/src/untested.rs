@@ -35,7 +35,7 @@ pub fn say(why: &dyn Display) {
 pub fn require(why: &dyn Display) {
     assert!(
         std::env::var_os(REQUIRE).is_none_or(|required| required != "root"),
-        "not tested, though {REQUIRE}=root says that it can be: {why}"
+        "this test was skipped, although {REQUIRE}=root requires it: {why}"
     );
     say(why);
 }

@@ -93,7 +93,7 @@ impl Explain for Error {
             }
             Error::FilmTellsOfMemory { .. } => "change only the memory: --what-if memory=16GiB",
             Error::NoPages => {
-                "give the blocks of each relation that a transaction reads (pages=163968 pages=27392), or a database with active clients (-d shop)"
+                "give the size in blocks of each relation that a transaction reads (pages=163968 pages=27392), or a database with active clients (-d shop)"
             }
             Error::NoForecast => {
                 "watch the usual transactions for longer (--seconds 60), or give only figures: pages=, hit=, and miss= or riops="

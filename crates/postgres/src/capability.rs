@@ -124,7 +124,7 @@ fn find_data_directory(server: Option<&Server>, named: Option<Result<DataDirecto
         return Err(match (server, server.and_then(Server::closed_owner)) {
             // No GRANT helps: a role that sees the path still cannot read the files.
             (_, Some(owner)) => Lack::new(
-                format!("only the owner {} and root can see the cached pages of its files", owner.name),
+                format!("only root and the server's owner {} can see which pages of its files are cached", owner.name),
                 run_as(owner.uid),
             ),
             (Some(server), None) => {

@@ -271,7 +271,7 @@ impl Explain for Error {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
             Error::ContainerMissing { .. } => {
-                "`docker ps`, `podman ps` or `crictl ps` lists containers; the number of any process in it also works"
+                "`docker ps`, `podman ps` or `crictl ps` lists containers; the number of any process in the container also works"
             }
             Error::NoServerInContainer { .. } => {
                 "start the server; only root and the server's user can look into the container"
@@ -338,7 +338,7 @@ impl Explain for Error {
             }
             Error::CannotActAs { user } => &format!("`sudo -u {} pgthaw …`", quote_argument(user)),
             Error::ExtensionMissing { name, database } => &format!(
-                "{} (Debian: in the package postgresql-contrib or PostgreSQL's own)",
+                "{} (Debian: part of the package postgresql-contrib or postgresql-VERSION)",
                 create_extension(std::slice::from_ref(database), name)
             ),
             Error::ExtensionPrivilege { database, role, lacking, .. } => {

@@ -120,7 +120,7 @@ const signOf = (panel: number) => SIGNS[panel % SIGNS.length] ?? SYMBOLS.circle;
 export const tradeOff: ChartPlan<StudyState> = {
   id: "trade-off",
   title: "Throughput and its price in latency",
-  explanation: "Further right is higher throughput, further up is higher latency. A line joins the points along the first axis, and labels show its values. Where a line turns up and back, more load only added latency.",
+  explanation: "Further right is higher throughput, further up is higher latency. A line joins the points along the study’s first axis; the labels are the values of this axis. Where a line turns upwards or back to the left, more load only added latency.",
   unit: (view) => `${against(view).unit}, against transactions per second`,
   controls: [{ name: "against", label: "Against", options: [["p99", "99th percentile"], ["p50", "median"], ["worst", "worst second"]] satisfies Option[] }],
   height: ({ isNarrow }) => (isNarrow ? 320 : 440),

@@ -58,7 +58,7 @@ const servedCurves = ({ state }: Warmers): Curve[] => curvesOf(state, (name) => 
 
 export const throughput: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "throughput", title: "Throughput",
-  explanation: "Each line is the median of the repeats, and each band spans the lowest to the highest. A ring marks when the server became warm. A thin dashed line is the best fit of the closed form to a trial that only the workload warmed.",
+  explanation: "Each line is the median of the repeats, and each band spans the lowest to the highest. A ring marks when the server became warm. A thin dashed line is the model’s warm-up curve, fitted to a trial that only the workload warmed.",
   unit: (view) => `transactions per second${view.choices["over"] === "transactions" ? ", over the transactions served" : `; a tick on a line for every ${count(transactionStep(servedCurves(view)))} transactions`}`,
   height: tall,
   controls: [control("axis", "Vertical axis", LINEAR, LOG), control("over", "Horizontal axis", ["seconds", "seconds"], ["transactions", "transactions"])],

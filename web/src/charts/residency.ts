@@ -71,7 +71,7 @@ export function heatMaps(state: WarmersStage): ChartPlan<WarmersStage>[] {
     id: `heat-${index + 1}`,
     title: relation.relation,
     explanation: `${relation.kind}, ${bytes(relation.total_bytes)}, from its first block at the left to its last at the right.`,
-    unit: () => "resident share of each piece, mean of the repeats",
+    unit: () => "resident share of each piece of the relation, mean of the repeats",
     controls: [TIERS],
     height: (view) => (view.isNarrow ? 2 : 1) * (view.state.visible.length * ROW_HEIGHT + GAP) + GAP,
     option: (view) => {

@@ -54,7 +54,7 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
   const { cells, noise_floor: floor, verdicts } = comparison;
   const byName = new Map(cells.map(({ label, ratio }) => [label || "all", ratio]));
   const plan = ratiosPlan({
-    title: "B ÷ A", about: `${comparison.b} ÷ ${comparison.a}.${floor === null ? "" : " Repeated measurements of the same point also differ by up to the shaded part."}`, floor,
+    title: "B ÷ A", about: `${comparison.b} ÷ ${comparison.a}.${floor === null ? "" : " The shaded area shows by how much repeated measurements of the same point differ."}`, floor,
     names: [...byName.keys()], quantities: [{ id: "B ÷ A", to: "equal", find: (name) => byName.get(name) ?? null }],
     style: (_, isDark) => seriesStyle(0, isDark),
   });

@@ -129,8 +129,8 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
   const titles = ["part", "disk", "device", "reads per second", "read", "writes per second", "written", "mean write", "busy"];
-  return element("div", {}, element("h3", {}, "Devices of the server’s parts: means over the trial, all processes"),
-    table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
+  return element("div", {}, element("h3", {}, "Devices by part of the server’s files: means over the trial, all processes"),
+    table("Devices by part of the server’s files", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
 function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {

@@ -36,7 +36,7 @@ export function timeTable({ study }: StudyState): HTMLElement {
     ];
   };
   return element("div", {},
-    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity; “waited” is the time that backends waited for locks of the shared statistics. A command is read from the end of the previous command until its receipt, and handled from its receipt to its end. “Explained” is the sum of both ÷ the number of users."),
+    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity; “waited” is the time that backends waited for locks of the shared statistics. “Commands read”: the time from the end of a command to the receipt of the next. “Commands handled”: the time from the receipt of a command to its end. “Explained” is the sum of these two times ÷ the number of users."),
     ofPoints(study.timed.length, () => table("Time of the client backends", titles, study.timed.map(row), { id: "times", className: "low" })));
 }
 
@@ -50,7 +50,7 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
     ["source", SOURCES[time.source] ?? time.source],
     ...time.refused.map(({ source, reason }): [string, string] => [`why not ${source}`, reason]),
     ["explained", `${share(time.explained_ratio)} of the lifetime of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} in single seconds`],
-    ...(time.is_cut_short ? [["ended before the trial", "the measurement used more than 2 % of all processors; time = true in the study file continues it"]] satisfies Facts : []),
+    ...(time.is_cut_short ? [["ended before the trial", "the measurement used more than 2 % of all processors; with time = true in the study file, it continues nevertheless"]] satisfies Facts : []),
     ["time with unreadable events", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
     ["processor time of the measurement", `${seconds(time.cost_seconds)}${inKernel}`],

@@ -81,7 +81,7 @@ function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
   return element("div", {},
     element("h3", {}, "Was the throughput ever steady?"),
-    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the closed form. Its parameters, each with its 95 % interval, are the time of a client’s transaction with nothing and with everything cached, and the number of pages that the workload uses. “Off by” is the typical deviation of the measured throughput from this curve."),
+    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the model’s warm-up curve to it. The parameters of this curve, each with its 95 % interval, are the time of a client’s transaction with nothing and with everything cached, and the number of pages that the workload uses. “Off by” is the typical deviation of the measured throughput from this curve."),
     table("Verdicts on the curves", ["warmer", "repeat", "verdict", "reason", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
@@ -126,7 +126,7 @@ const DEFINITIONS: [string, string][] = [
   ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be faster."],
   ["served until warm", "Transactions served until the server was warm, or in the whole trial if it never was. The column for “nothing” counts its transactions until the same time."],
   ["medians and ranges", "Over the repeats. A repeat that ended too early to measure the time counts as longer than all others. If the median or an end of the range is unknown, “>” and the trial’s length are shown."],
-  ["ratios", "Ratios of the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: the ratios are sorted, and the interval omits as many at each end as its probability allows. If a trial ended too early to measure the time, the ratio is a limit: “<” or “>”."],
+  ["ratios", "Ratios of the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: the ratios are sorted, and the interval leaves out as many at each end as its confidence level allows. If a trial ended too early to measure the time, the ratio is a limit: “<” or “>”."],
   ["device read", "Bytes that all processes read from the device in the whole trial, as counted by the kernel."],
   ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only requests read-ahead seems to be done long before its data arrives."],
 ];

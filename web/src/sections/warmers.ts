@@ -48,7 +48,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
     : ["resident-times", "Seconds until resident", "seconds since the warmer began", "resident_after_seconds"];
   const [least, hatched] = isWarm
     ? ["bytes ÷ bandwidth", "Hatched: not warm within the trial."]
-    : ["the least time that the disk allows, if gaps between blocks are read too where that is faster", "Hatched: not reached by half of the repeats. Paler: until shared_buffers were restored too."];
+    : ["the least time that the disk allows, reading across gaps between blocks where that is faster", "Hatched: not reached by half of the repeats. Paler: until shared_buffers were restored too."];
   const isBounded = study.points.some((point) => spreadOf(point, "bound_ratio") !== null);
   const explanation = `The median of the repeats, with a whisker from the earliest to the latest${isBounded ? `, and its ratio to the bound: ${least}` : ""}. ${hatched}`;
   return timesPlan({ id, title, explanation, unit: () => unit }, ({ theme: { isDark } }) => {
@@ -61,7 +61,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
 
 const jobTimes: ChartPlan<StudyState> = timesPlan({
   id: "job-times", title: "Seconds until the job was done", unit: () => "seconds since the cold start",
-  explanation: "The median of the repeats from a cold start, with a whisker from the earliest to the latest. Paler: the warmer before the job.",
+  explanation: "The median of the repeats from a cold start, with a whisker from the earliest to the latest. The paler part is the time of the warmer before the job.",
 }, ({ state: { study }, theme: { isDark } }) => ({
   times: timesBy(study, isDark, "whole_seconds", (point) => ({ name: point.values.join(", ") || point.label, before: beforeLoad(point) })).map(({ time }) => time), bound: null,
 }));

@@ -324,7 +324,7 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
                 String::new()
             };
             Some(format!(
-                "no session of the job was found on this server: the job may use no server, another server, a pooler or another host (`pgthaw run --application-name NAME` finds sessions by name), a detached process, or sessions shorter than {short} ms{film}"
+                "no session of the job was found on this server: the job may use another server or none, connect from another host or through a pooler (`pgthaw run --application-name NAME` finds sessions by name), run as a detached process, or have only sessions shorter than {short} ms{film}"
             ))
         }
         (_, JobSeen::Everybody) if is_kept => {

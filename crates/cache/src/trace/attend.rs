@@ -314,8 +314,7 @@ impl Apart {
         if let Err(error) = self.isolation.remove() {
             remarks.push(format!("a cgroup was not removed: {error}; the next run tries again"));
         }
-        remarks
-            .extend(self.trouble.map(|error| format!("the job's share of the disk was not always limited: {error}")));
+        remarks.extend(self.trouble.map(|error| format!("the job's disk reads were not always limited: {error}")));
         isolated
     }
 }

@@ -182,7 +182,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         let digits = digits_of(nothing);
         let lost = if touched.gone_blocks > 0 { " and reads of skipped blocks" } else { "" };
         let told = format!(
-            "{least:.digits$} s of the forecast {nothing:.digits$} s are the job's own work{lost}, so no preload can gain the required 10 %"
+            "{least:.digits$} s of the forecast {nothing:.digits$} s are the job's own work{lost}, so no preload can save the required 10 % of the time"
         );
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
@@ -206,7 +206,9 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     };
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
     let Some(((way, reads), seconds)) = best else {
-        return Decision::nothing("the missing blocks, read with the gaps between them, might not all stay cached");
+        return Decision::nothing(
+            "with the gaps that a preload reads too, the missing blocks might not all stay cached",
+        );
     };
     let told = render_forecasts(seconds, nothing);
     if !is_worth_it(seconds, nothing) {
@@ -266,7 +268,7 @@ fn decide_windowed(
         )),
         None => [
             (!now.is_paced, "the film lacks the job's progress, which only `pgthaw run` records"),
-            (!now.run.is_cold, "too many of the film's blocks were preloaded, so their order is not the job's"),
+            (!now.run.is_cold, "too many blocks were preloaded in the recorded run: their order is not the job's"),
             (most < WINDOW_ROOM_MIN, "that is too little to load blocks before the job needs them"),
         ]
         .into_iter()
@@ -463,7 +465,7 @@ mod tests {
     fn a_scan_is_left_to_itself() {
         let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
         assert_eq!(decision.way, Way::Nothing);
-        assert!(decision.reason.contains("no preload can gain the required 10 %"), "{}", decision.reason);
+        assert!(decision.reason.contains("no preload can save the required 10 %"), "{}", decision.reason);
     }
 
     #[test]
@@ -496,7 +498,7 @@ mod tests {
         touched.forks[0].resident.insert_range(0..19_900);
         let decision = decided(&touched, 20.0, None);
         assert_eq!((decision.way, decision.forecasts.unwrap().sorted), (Way::Nothing, None));
-        assert!(decision.reason.contains("no preload can gain the required 10 %"), "{}", decision.reason);
+        assert!(decision.reason.contains("no preload can save the required 10 %"), "{}", decision.reason);
         touched.forks[0].resident.clear();
         assert!(decided(&touched, 20.0, None).forecasts.unwrap().sorted.is_some());
     }

@@ -614,7 +614,7 @@ impl Journals {
         let begun = before.taken_at;
         if !is_own && Timestamp::now().duration_since(begun) > STALE {
             return left.remarks.push(format!(
-                "pgthaw does not restore the caches of a run that began on {begun:.0}: their record is too old"
+                "the caches are not restored to their state before the run of {begun:.0}: that is too long ago"
             ));
         }
         left.runs += 1;

@@ -142,7 +142,9 @@ impl Account {
     }
 
     pub fn remark(&self) -> Option<String> {
-        self.source.doubt().map(|why| format!("pages loaded for the job stay cached if others may use them: {why}"))
+        self.source
+            .doubt()
+            .map(|why| format!("pages loaded for the job may stay cached, because other processes may use them: {why}"))
     }
 }
 
@@ -411,7 +413,7 @@ impl Source for Polling {
     }
 
     fn doubt(&self) -> Option<String> {
-        Some("polling the page cache does not show the requests of processes".to_owned())
+        Some("polling the page cache does not show which process requested a page".to_owned())
     }
 
     fn describe(&self) -> String {

@@ -298,7 +298,7 @@ impl Chosen {
         let why = if *alone { "best shows the job without other load" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
-            1 => has_others.then(|| format!("this film named {name} was recorded on this server's cluster{of_others}")),
+            1 => has_others.then(|| format!("pgthaw chose the film named {name} of this server's cluster{of_others}")),
             _ => Some(format!(
                 "pgthaw chose this film among {films} films of this command named {name}: it {why}{of_others}"
             )),

@@ -212,7 +212,7 @@ impl Whose {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.shared().is_some() && !self.wants_everybody() {
-            remarks.push("the film includes all reads by I/O workers, whose sessions are unknown".to_owned());
+            remarks.push("the film includes all reads by I/O workers, for whatever session they were".to_owned());
         }
         if !self.has_seen_wanted && matches!(self.wanted, Wanted::Backend(_) | Wanted::Sessions(_)) {
             remarks.push("no recorded session read anything through the page cache".to_owned());

@@ -105,7 +105,7 @@ impl Eviction<'_> {
         receipt.buffers_stay = true;
         tier.resident_after_bytes = self.buffer_bytes();
         receipt.remarks.push(format!(
-            "shared_buffers stay: evicting needs PostgreSQL 17 with pg_buffercache 1.5 (this is {}); restart the server, or give --tier os",
+            "shared_buffers cannot be evicted: this needs PostgreSQL 17 with pg_buffercache 1.5 (this is {}); restart the server, or give --tier os",
             server.facts.version
         ));
         Ok(None)

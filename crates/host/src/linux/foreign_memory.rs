@@ -47,7 +47,7 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
     own.first().map(|(addresses, offset)| (addresses.start, *offset)).ok_or_else(|| Error::Call {
-        action: "find the program of a process in its memory",
+        action: "find the server's program in its /proc/PID/maps",
         source: io::ErrorKind::NotFound.into(),
     })
 }

@@ -107,7 +107,8 @@ impl Judgement {
         self.mean_error_share = None;
         (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
         self.should_have_run_seconds = None;
-        self.remarks.push(format!("the fit gives no forecast: it does not cover the workload's {pages:.0} pages"));
+        self.remarks
+            .push(format!("the fit gives no forecast: its number of pages differs from the workload's {pages:.0}"));
     }
 }
 

@@ -93,7 +93,7 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     if !tail.has_warm_up && tail.trend.change <= 0.0 {
         return Err("throughput did not rise");
     }
-    fit_warm_up(series).ok_or("the closed form does not fit the curve")
+    fit_warm_up(series).ok_or("no curve of the model fits the measured one")
 }
 
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
@@ -188,7 +188,7 @@ fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     let [lasts, at] = [longest.len(), longest[0]].map(|places| places as f64 * width);
     let times = stops.len();
     Some(format!(
-        "standstills after the throughput became steady: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"
+        "standstills after the throughput became steady: {times}; the longest, {at:.0} s into the run, lasted {lasts:.0} s"
     ))
 }
 

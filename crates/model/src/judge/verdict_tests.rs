@@ -413,9 +413,9 @@ fn standstills_within_a_level_are_named() {
         judged.remarks.join("; ")
     };
     assert_eq!(told(&[]), "");
-    let one = "standstills after the throughput became steady: 1, the longest of 3 s, 30 s into the run";
+    let one = "standstills after the throughput became steady: 1; the longest, 30 s into the run, lasted 3 s";
     assert_eq!(told(&[(30, 33)]), one);
-    let many = "standstills after the throughput became steady: 3, the longest of 5 s, 60 s into the run";
+    let many = "standstills after the throughput became steady: 3; the longest, 60 s into the run, lasted 5 s";
     assert_eq!(told(&[(20, 23), (60, 65), (75, 79)]), many);
 }
 

@@ -83,13 +83,15 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if approach.unfinished > LIKELY && !tail.has_leapt() {
         let share = percent(approach.share);
         return match approach.unfinished > CERTAIN {
-            true => Warmth::known(false, format!("its rise shows that it ended at {share} of the warm throughput")),
-            false => unknown(format!("its rise suggests that it ended at {share} of the warm throughput")),
+            true => {
+                Warmth::known(false, format!("the rise shows that the run ended at {share} of the warm throughput"))
+            }
+            false => unknown(format!("the rise suggests that the run ended at {share} of the warm throughput")),
         };
     }
     // For a short time, a warm hot part and a slow rise of the rest look like a warm server.
     if late {
-        return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
+        return unknown("the level began in the run's second half, too late to show a slow rise".to_owned());
     }
     let slow_seconds = tail.slow_until as f64 * tail.width;
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
@@ -102,8 +104,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     // at the device's limit. A faster rise comes from a hot part or another reader.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
-            "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
-             cold unless something else read it"
+            "throughput rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: \
+             the other pages are cold unless something else read them"
         ));
     }
     if let Some(fast) = find_like_memory(series, tail) {
@@ -122,7 +124,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             format!("its {:.0} transactions could have read all {pages:.0} pages", series.transactions()),
         ),
         false => unknown(format!(
-            "the throughput of a cold server with {pages:.0} pages would be as flat over {transactions:.0} transactions"
+            "over {transactions:.0} transactions, the curve of a cold server with {pages:.0} pages would look equally flat"
         )),
     }
 }

@@ -70,23 +70,27 @@ const MEMORY: &str = "The machine's memory: available, cached files, dirty and u
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
-    Step("pgthaw_explained_ratio", "Share of the processes' lifetime with a known state, in the last step.", |step| {
-        step.explained
-    }),
-    Step("pgthaw_lived_seconds_total", "Lifetime of the server's processes, by an independent clock.", |step| {
-        seconds(step.time.lived_ns)
-    }),
+    Step(
+        "pgthaw_explained_ratio",
+        "Share of the processes' lifetime in which their state was known, in the last step.",
+        |step| step.explained,
+    ),
+    Step(
+        "pgthaw_lived_seconds_total",
+        "Lifetime of the server's processes, measured apart from their states.",
+        |step| seconds(step.time.lived_ns),
+    ),
     Step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
         seconds(step.time.unknown_ns)
     }),
-    Step("pgthaw_commands_total", "Commands received from clients, if the source counts them.", |step| {
+    Step("pgthaw_commands_total", "Commands received from clients, if the source of the times counts them.", |step| {
         step.time.commands.map(|commands| commands as f64)
     }),
     Step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
     Step("pgthaw_lost_processes", "Processes not followed because there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    Step("pgthaw_recovered_total", "Intervals on a processor with a start that the kernel did not report.", |step| {
+    Step("pgthaw_recovered_total", "Intervals on a processor whose start the kernel did not report.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
     Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not report.", |step| {

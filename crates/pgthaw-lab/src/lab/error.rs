@@ -83,7 +83,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoStrategy(_) => {
-                Some("use strategy=nothing,cat, which needs only coreutils (strategy=cat for an idle server)".into())
+                Some("use strategy=nothing,cat, which needs only coreutils; for an idle server, strategy=cat".into())
             }
             Error::NothingWanted => Some("run the script longer: wanted_seconds=10".into()),
             Error::Generator { .. } => {

@@ -113,7 +113,7 @@ pub enum Finding {
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
     /// Repeats of a point differ. `ratio` is the median, over the points, of the highest throughput ÷ the lowest.
     #[error(
-        "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
+        "of {repeats} repeats of a point, the fastest is {} faster than the slowest (median of the points): smaller differences may be noise",
         percent(ratio - 1.0)
     )]
     #[strum(message = "use more repeats and longer trials, and run fewer other programs")]
@@ -247,7 +247,7 @@ pub enum Finding {
         counted(*points, "point")
     )]
     #[strum(
-        message = "no action needed if this is intended; otherwise use larger scales, and set in [exceeds] the smallest scale that must not fit"
+        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] sets the scale from which on the database must not fit"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // The kinds below occur only in imports.

@@ -106,7 +106,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     let mut spec = if table.contains_key("make") {
         of(Making::Commands(read_commands(key, table, bytes("log_device")?)?))
     } else if let Some(other) = ["unmount", "log_device"].into_iter().find(|name| table.contains_key(*name)) {
-        return Err(format!("{key}.{other}: it is valid only with a make command; write make, or remove it"));
+        return Err(format!("{key}.{other}: valid only with the key make; write make, or remove {other}"));
     } else {
         let missing =
             || format!("{key}: mount is missing; write mount = \"ext4,noatime\", or make = \"mkfs… {{device}}\"");
@@ -165,7 +165,7 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
             ));
         }
         (Some(_), false) => {
-            return Err(format!("{key}.log_device: no command has {{log_device}}; write it there, or remove the key"));
+            return Err(format!("{key}.log_device: no command uses {{log_device}}; use it, or remove the key"));
         }
         _ => {}
     }
@@ -306,8 +306,8 @@ pub fn read_places(
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
-            "points.places: some parts of the cluster are on loop devices. The other parts must be on one too, to \
-                    compare only one kind of device; write file_system = \"ext4\" (or xfs, btrfs, one of \
+            "points.places: some parts of the cluster are on loop devices. To be comparable, the other parts must \
+                    be on a loop device too: write file_system = \"ext4\" (or xfs, btrfs, one of \
                     [file_systems])"
                 .into(),
         );
@@ -318,12 +318,13 @@ pub fn read_places(
 fn read_place(name: &str, table: &Table) -> Result<Places, String> {
     if table.is_empty() {
         return Err(format!(
-            "places.{name}: it has no part; write one such as wal = \"gp3\", or use points.places = \"{TOGETHER}\""
+            "places.{name}: the table is empty; write a part of the cluster and its disk, such as wal = \"gp3\", or use points.places = \"{TOGETHER}\""
         ));
     }
     let read = |(key, value): (&String, &Value)| {
         let known = || Part::VARIANTS.join(", ");
-        let part = key.parse().map_err(|_| format!("places.{name}.{key}: unknown part; known parts are {}", known()));
+        let part =
+            key.parse().map_err(|_| format!("places.{name}.{key}: unknown part of a cluster; known are {}", known()));
         let disk = value.as_str().map(str::to_owned);
         let wrong = || format!("places.{name}.{key}: {value} is not a disk; write the name of one, such as \"gp3\"");
         Ok((part?, disk.ok_or_else(wrong)?))
@@ -346,7 +347,7 @@ const PAGE_BYTES: u64 = 4096;
 pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     let wrong = || {
         format!(
-            "{figures:?} is not a disk; write READS,BYTES,READ-AHEAD,WRITES,BYTES such as \"3000,125MiB,128KiB\", where each may be omitted"
+            "{figures:?} is not a disk; write READS,BYTES,READ-AHEAD,WRITES,BYTES (per second, except READ-AHEAD), such as \"3000,125MiB,128KiB\"; each may be omitted"
         )
     };
     let mut texts = figures.split(',').map(str::trim);
@@ -534,7 +535,7 @@ mod tests {
         assert_refused(&with("[places.x]\nwal = 7\n"), &["places.x.wal", "gp3"]);
         assert_refused(&with("[places.x]\nwal = \"fast\"\n"), &["places", "fast", "gp3", "[disks]"]);
         assert_refused(&with("[places.together]\n[places.x]\n"), &["places.together", "another name"]);
-        assert_refused(&with("[places.x]\n"), &["places.x", "no part", "wal = "]);
+        assert_refused(&with("[places.x]\n"), &["places.x", "is empty", "wal = "]);
         assert_refused(
             &with("[places.x]\nwal = \"gp3\"\n[places.y]\nwal = \"hdd\"\n"),
             &["places.y", "no point uses it", "points.places"],

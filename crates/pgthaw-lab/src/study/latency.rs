@@ -152,7 +152,7 @@ pub struct Percentile {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the latencies are not a histogram: {0}")]
+#[error("the latency histogram is unreadable: {0}")]
 pub struct UnreadableHistogram(String);
 
 impl LatencyHistogram {

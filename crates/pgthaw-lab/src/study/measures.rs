@@ -142,7 +142,7 @@ pub const MEASURES: &[Measure] = &[
         time(s)?.activity_reports
     }),
     measure("time_switches", PerSecond, "context switches to processes of the server", |s| Some(exact(s)?.switches)),
-    measure("time_explained_ratio", Ratio, "explained share of the server processes' lifetime", |s| {
+    measure("time_explained_ratio", Ratio, "share of the server processes' lifetime with a known state", |s| {
         time(s)?.explained_ratio
     }),
     measure(

@@ -543,8 +543,8 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: warmers then load all data"),
         (
             wanted.is_none() || !is_idle,
-            "wanted: with until = \"resident\", write wanted_seconds instead: the script reads the wanted data in \
-             this time",
+            "wanted: with until = \"resident\", write wanted_seconds instead: warmers then load what the script \
+             reads in this time",
         ),
         (
             wanted.is_none() || axes.script.len() == 1 || !has(Strategy::Pgfincore.name()),
@@ -638,7 +638,9 @@ fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<S
         };
     };
     if !axes.strategies().any(Strategy::runs_job) {
-        return Err("job: no point runs it; name job, run, isolate or replay in points.strategy, or remove it".into());
+        return Err(
+            "job: no strategy runs it; add job, run, isolate or replay to points.strategy, or remove [job]".into()
+        );
     }
     let key = "job.command";
     let has_own_program = raw.command.first().is_some_and(|program| program.contains('/'));
@@ -985,7 +987,7 @@ mod job_tests {
     fn a_job_and_what_runs_it_go_together() {
         assert_refused("[points]\nstrategy = ['nothing', 'run']\n", &["points.strategy", "run", "[job]", "command"]);
         assert_refused(JOB, &["job", "job, run, isolate or replay", "remove"]);
-        assert_refused(&format!("[points]\nstart = 'cold'\nstrategy = 'cat'\n{JOB}"), &["job", "no point runs it"]);
+        assert_refused(&format!("[points]\nstart = 'cold'\nstrategy = 'cat'\n{JOB}"), &["job", "no strategy runs it"]);
         assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = []\n", &["job.command", "a program is missing"]);
         assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = ['./no-such']\n", &["job.command", "no-such"]);
         assert_refused("[points]\nstrategy = 'job'\n[job]\n", &["command"]);

@@ -55,8 +55,8 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
         return Err(Error::Selection(match paired.is_empty() {
-            true => "no point of one side equals a point of the other in all axes that are not compared".into(),
-            false => format!("no round has trials of both sides with a {} above 0", metric.name()),
+            true => "no points can be compared: the sides also differ in axes that neither side names".into(),
+            false => format!("no repeat has trials of both sides in which {} is above 0", metric.name()),
         }));
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
@@ -321,7 +321,7 @@ impl Side<'_> {
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
                 let text = format!(
-                    "{} matches several points, which differ in an axis that has a value only in the other side; give the axis a value here too",
+                    "{} matches several points; give it a value for each axis that the other side names",
                     self.name()
                 );
                 return Err(Error::Selection(text));

@@ -114,8 +114,11 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     let mut wins: Vec<(&str, u32)> = wins.into_iter().collect();
     wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
     let (first, times) = wins.first()?;
-    let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} at {times}")).collect();
-    Some(format!("Soonest {state}: {first} at {times} of {} of the other axes{others}.", counted(cells.len(), "point")))
+    let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} in {times}")).collect();
+    Some(format!(
+        "Soonest {state}: {first} in {times} of {} of the other axes' values{others}.",
+        counted(cells.len(), "combination")
+    ))
 }
 
 fn render_most(varied: &[String], points: &[PointSummary]) -> Option<String> {
@@ -181,7 +184,9 @@ fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary
     };
     let (one, other, most) = (side(rivals[0].0), side(best), &best.label);
     let command = format!("`pgthaw results compare {one} {other}`");
-    Some(format!("the trials of {first}{more} overlap with those of {most}: compare them in pairs ({command})"))
+    Some(format!(
+        "the trials of {first}{more} overlap in throughput with those of {most}: compare them in pairs ({command})"
+    ))
 }
 
 /// Names a point with a better worst second, or else a better 99th percentile.
@@ -190,7 +195,7 @@ fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> 
     let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();
     let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
     if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
-        return Some(format!("the best worst second, {}, is at {}", whole(worst(point)), point.label));
+        return Some(format!("the worst second at {} served more: {}", point.label, whole(worst(point))));
     }
     let p99 = |point: &PointSummary| point.median(Metric::P99).unwrap_or(f64::INFINITY);
     let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
@@ -238,7 +243,7 @@ mod tests {
         assert_eq!(
             told,
             "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
-             a hundred waited 90 ms or longer; the best worst second, 9,000, is at clients 2."
+             a hundred waited 90 ms or longer; the worst second at clients 2 served more: 9,000."
         );
         let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
         assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
@@ -270,10 +275,13 @@ mod tests {
         let varied = ["clients".to_owned()];
         let told = render_sweep_headline(&varied, &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        let compare = "overlap with those of clients 1: compare them in pairs (`pgthaw results compare 'clients=2' 'clients=1'`).";
+        let compare = "overlap in throughput with those of clients 1: compare them in pairs (`pgthaw results compare 'clients=2' 'clients=1'`).";
         assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
         let told = render_sweep_headline(&varied, &[other, slow.clone(), rival, best.clone()]);
-        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with those of clients 1"), "{told}");
+        assert!(
+            told.contains("(1,700–1,900), and of 1 point more, overlap in throughput with those of clients 1"),
+            "{told}"
+        );
         assert!(!render_sweep_headline(&varied, &[best, slow]).contains("overlap"));
     }
 
@@ -299,7 +307,7 @@ mod tests {
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
         assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
-        assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
+        assert_eq!(told, "Soonest resident: cat in 1 of 2 combinations of the other axes' values, pgthaw-os in 1.");
     }
 
     /// Warm time of each repeat.

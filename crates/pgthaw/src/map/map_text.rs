@@ -70,7 +70,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
     if is_there(CHANGES) {
-        lines.push("+-: loads (+) and evictions (-) since the last update, in the cache to its left".to_owned());
+        lines.push("+-: loads (+) and evictions (-) since the last update, in the cache to the left".to_owned());
     }
     if is_there("both") {
         lines.push("both: in shared_buffers and also in the OS page cache, so twice in memory".to_owned());
@@ -81,7 +81,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
         let mut words = usage.split(' ');
         let (count, share) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let number = count.trim_start_matches('u');
-        lines.push(format!("{count} {share}: {share} of its row's buffers have usage count {number} (0 to 5)"));
+        lines.push(format!("{count} {share}: {share} of the row's buffers have usage count {number} (of 0 to 5)"));
     }
     if is_there("kind")
         && let Some(row) = rows.iter().find(|row| row.parts > 0)
@@ -558,7 +558,7 @@ mod tests {
     fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its row's buffers"), "{shown}");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of the row's buffers"), "{shown}");
         assert!(!shown.contains("--by relation list"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());

@@ -139,7 +139,7 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
         (Some(share), Some(gain)) if gain > 1.0 => format!(
-            "; at the restore's final share of {:.0} % of the bandwidth, the server did {gain:.2} times as much work as at 93 %",
+            "; the restore finally used {:.0} % of the bandwidth instead of 93 %, so the server did {gain:.2} times as much work",
             share * 100.0
         ),
         _ => String::new(),

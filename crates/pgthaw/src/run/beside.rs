@@ -68,7 +68,7 @@ impl Beside {
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!(
-                    "pgthaw's own reads for the job are outside of the job's share of the disk: {error}"
+                    "pgthaw's own reads for the job do not count towards the job's share of the disk: {error}"
                 )),
             }
             if number.is_none() {

@@ -269,7 +269,7 @@ async fn named_sessions(
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
         Err(error) => {
-            (None, Some(format!("the film lacks the sessions of --application-name: {}", describe(&error.into()))))
+            (None, Some(format!("the film lacks sessions named by --application-name: {}", describe(&error.into()))))
         }
     }
 }
@@ -403,7 +403,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
-            "the film was not kept: all films named {label} are of other commands and far larger; give this command another name"
+            "the film was not kept: this command requested far fewer blocks than another command named {label}; give one of them another name"
         ));
         return;
     }

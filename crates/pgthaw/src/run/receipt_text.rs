@@ -145,7 +145,9 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     };
     let unbounded = match isolated.cache_bytes {
         Some(_) => "",
-        None => "; its page cache was not limited (cgroups version 1, or Linux before 5.19), only restored",
+        None => {
+            "; its page cache was not limited (cgroups version 1, or Linux before 5.19): evicted pages are restored after the job"
+        }
     };
     let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
     Some(format!(
@@ -160,7 +162,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
     let part = during / before * 100.0;
     Some(format!(
-        "during the job, the server did {during:.0} transactions/s (the job's included), {part:.0} % of the {before:.0} before"
+        "during the job, the server did {during:.0} transactions/s (the job's included), {part:.0} % of the {before:.0} transactions/s before it"
     ))
 }
 
@@ -208,7 +210,7 @@ mod tests {
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; during the job, the server did 798 transactions/s (the job's included), 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
+            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; during the job, the server did 798 transactions/s (the job's included), 95 % of the 840 transactions/s before it; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
         );
         let put_back = PutBack {
             buffers_gone_bytes: Some(Bytes(728 << 10)),

@@ -277,12 +277,10 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest, as warm as those before the start{start}"),
+        Reason::AsWarmSinceStart => format!("the newest, as warm as any from before the start{start}"),
         Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
-        Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
-        Reason::WarmestStartUnknown => {
-            "the warmest; no server responds, so all count as from before its start".to_owned()
-        }
+        Reason::WarmestOfAll => "the warmest of all, because no server runs".to_owned(),
+        Reason::WarmestStartUnknown => "the warmest of all, because no server responds".to_owned(),
     }
 }
 

@@ -19,7 +19,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name), width, "…"));
     let sum = |all: &[&NamedStatistic]| render_ns(all.iter().map(|one| one.statistic.total_ns).sum());
     if let Some(hidden) = rest.get(NAMES_SHOWN..).filter(|hidden| !hidden.is_empty()) {
-        lines.push(format!("{} more with {} in total: --json has them", counted(hidden.len(), "name"), sum(hidden)));
+        lines.push(format!("{} not shown, {} in total: --json has them", counted(hidden.len(), "name"), sum(hidden)));
     }
     if !idle.is_empty() {
         let told =
@@ -199,7 +199,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's counters), nor the end of {}",
+            "recovered: the kernel did not report the start of {} on a processor ({} in total, by the scheduler's counters), nor the end of {}",
             counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
@@ -295,7 +295,7 @@ fn render_name(file: &FileTimes) -> String {
 pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     format!(
-        "over the budget of {} after {}: measuring cost {} of all processors; since then {}",
+        "the measurement was over the budget of {} after {}: it cost {} of all processors; since then {}",
         percent(reduction.budget),
         render_ns(reduction.after_ns),
         percent(reduction.share),

@@ -57,7 +57,7 @@ impl DiskLimit {
         }
         Err(Error::Unavailable {
             what: "limiting writes",
-            reason: "cgroups version 1 do not limit writes of journals and dirty pages".into(),
+            reason: "with cgroups version 1, writes of journals and dirty pages cannot be limited".into(),
             remedy: "give the study its own file system (points.file_system), which can be limited as a whole".into(),
         })
     }

@@ -237,7 +237,7 @@ impl LoopFileSystem {
                 "the file system's commands succeeded, but nothing is mounted at {}{elsewhere}",
                 path.display()
             );
-            return Err(impossible(reason, "the command make or mount in [file_systems] must mount at {directory}"));
+            return Err(impossible(reason, "the make or mount command in [file_systems] must mount at {directory}"));
         }
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;

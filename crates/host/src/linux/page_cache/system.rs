@@ -121,7 +121,7 @@ impl PageCache for SystemPageCache {
         match (seldom < half / 4, often > half * 3 / 4) {
             (true, true) => Ok(()),
             _ => Err(no_activity(format!(
-                "in a scratch file, {often} of {half} pages read three times are active; so are {seldom} of {half} unread pages"
+                "the kernel marks {often} of {half} pages of a scratch file as active after three reads, and {seldom} of {half} without any"
             ))),
         }
     }

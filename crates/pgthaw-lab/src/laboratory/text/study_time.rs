@@ -139,7 +139,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
         let told = |(kind, seconds): &(&str, f64)| format!("{kind} {:.1}", seconds / one.time.length_seconds);
         notes.push(format!(
-            "handling commands took the time of {:.1} processors{}, LWLock waits excluded, but there are only {processors}; mean number of backends in other states: {}",
+            "on average, {:.1} backends{} handled commands outside LWLock waits, more than the number of processors ({processors}); mean number of backends in other states: {}",
             one.time.processors_if_nothing_else(),
             one.clients.map(|clients| format!(" at {}", counted(clients, "user"))).unwrap_or_default(),
             waits.iter().take(3).map(told).collect::<Vec<_>>().join(", ")
@@ -152,8 +152,8 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     notes
 }
 
-const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activity; TOTAL beside them is the wait for locks of the shared \
-                       statistics; the processor time of updates is part of HANDLED";
+const UPDATES: &str = "UPDATES counts updates of pg_stat_activity by client backends; the TOTAL column after it is the time of waits for \
+                       locks of the shared statistics; the processor time of updates is part of HANDLED";
 
 const READ: &str = "READ is the time from the end of one command to the receipt of the next, HANDLED from that receipt to its end; EXPLAINED is their sum \
                     ÷ the number of users";

@@ -51,7 +51,7 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     let mut lines = vec![String::new()];
     lines.extend(render_columns(shown, width, "…"));
     lines.push(format!(
-        "median ratio of times in the same round, over {}, with its {:.0} % interval · < and >: a trial was too short",
+        "median, over {}, of the ratio of times in a round, with its {:.0} % interval · < and >: bounds, as a trial was too short",
         counted(fewest.pairs, "round"),
         100.0 * fewest.coverage
     ));
@@ -101,9 +101,9 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.push(
-        "lowest: transactions per second ÷ those of `nothing` (no warmer) in the same second, median of the rounds; \
-         least: lowest of all rounds; floor: the warmer's promise for least · ahead: from the end of this second on, \
-         the warmer had served more in total than `nothing`"
+        "ratio: transactions in a second ÷ those of `nothing` (no warmer) in the same second · lowest: of the medians of \
+         the rounds; least: of any round; floor: the lowest ratio that the warmer promises · ahead: from the end of this \
+         second on, the warmer had served more in total than `nothing`"
             .to_owned(),
     );
     lines

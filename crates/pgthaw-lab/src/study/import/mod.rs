@@ -361,7 +361,7 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
 
 fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Option<T>) -> Option<String> {
     let (given, said) = given.zip(said).filter(|(given, said)| given != said)?;
-    Some(format!("{option}= is {given}, but its report shows {said}"))
+    Some(format!("{option}= is {given}, but pgbench's report shows {said}"))
 }
 
 fn refuse(label: &str, said: &str) -> Error {
@@ -380,7 +380,7 @@ const SILENT_SECONDS: f64 = 60.0;
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {
     let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
     if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
-        return Err(refuse(label, &format!("seconds= is {seconds}, but its log lasts {log:.1} s")));
+        return Err(refuse(label, &format!("seconds= is {seconds}, but the log lasts {log:.1} s")));
     }
     Ok(())
 }
