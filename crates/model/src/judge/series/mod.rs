@@ -48,7 +48,7 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Whether the user's own script ran: `scale` does not tell its number of pages.
+    /// Whether the user's own script ran: `scale` does not give its number of pages.
     pub is_own_script: bool,
     /// Whether something besides the workload read the data: the warm-up model then does not apply.
     pub has_warmer: bool,
