@@ -73,7 +73,7 @@ fn ask(program: &str, options: &[&str], container: &str) -> Option<u32> {
     pid.parse().ok().filter(|_| identifier.len() >= SHORT_IDENTIFIER && groups.contains(identifier))
 }
 
-/// A process whose cgroup is named after the container. Not a user's, who may choose names.
+/// A process whose cgroup is named after the container. Skips cgroups of users, because users choose their names.
 fn find_in_cgroup(container: &str) -> Option<u32> {
     let is_named = |name: &str| {
         let name = name.strip_suffix(".scope").unwrap_or(name);

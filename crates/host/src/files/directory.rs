@@ -144,7 +144,7 @@ impl Directory {
         place(self).is_some_and(|own| place(other) == Some(own))
     }
 
-    /// The socket itself: not what a link leads to, nor what replaces it later.
+    /// Opens the socket itself. Later changes of the name have no effect, and a link is an error.
     pub fn open_socket(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = openat(&self.descriptor, single(name.as_ref())?, flags, Mode::empty())?;
