@@ -94,7 +94,7 @@ pub fn assert_resident(server: &TestServer, name: &str, least: f64, most: f64) {
 
 /// Does what the job brought stay, for want of knowing who else asked for it?
 pub fn brought_stays(receipt: &Value) -> bool {
-    receipt["put_back"]["remarks"].to_string().contains("if others may use them")
+    receipt["put_back"]["remarks"].to_string().contains("because other processes may use them")
 }
 
 /// What the job alone brought went, where the kernel shows requests.

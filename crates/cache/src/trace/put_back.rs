@@ -768,7 +768,7 @@ mod journal_tests {
         journals.forget(left).unwrap();
         drop(journals.begin(Some(&old)).unwrap());
         let left = journals.take_left().unwrap().unwrap();
-        assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+        assert!(left.before.is_none() && left.remarks[0].contains("too long ago"), "{left:?}");
     }
 
     #[test]

@@ -733,6 +733,6 @@ mod chunks_tests {
         }
         (1..=CHUNKS_MAX * CHUNK / file_bytes).for_each(|number| hollow(number).unwrap());
         let refused = Chunks::list(&directory(root.path()), None).unwrap_err().to_string();
-        assert!(refused.contains("more than 256 TB"), "{refused}");
+        assert!(refused.contains("larger than 256 TB"), "{refused}");
     }
 }

@@ -382,6 +382,6 @@ mod tests {
             looks_per_second: None,
         };
         let told = render_reduction(&reduction);
-        assert!(told.starts_with("over the budget of 2.00 % after 2.00 s: measuring cost 3.10 %"), "{told}");
+        assert!(told.starts_with("the measurement was over the budget of 2.00 % after 2.00 s: it cost 3.10 %"), "{told}");
     }
 }
