@@ -78,7 +78,7 @@ fn a_plateau_too_close_to_the_end_is_not_reached() {
     assert_eq!(judgement.verdict, Verdict::Steady, "{judgement:?}");
     judgement.settle(Some(36.0));
     assert_eq!((judgement.verdict, judgement.steady_from_seconds), (Verdict::NotReached, None));
-    assert!(judgement.reason.contains("did not last long enough") && judgement.should_have_run_seconds > Some(40.0));
+    assert!(judgement.reason.contains("not for long enough") && judgement.should_have_run_seconds > Some(40.0));
     complain("settled late", &judgement.find_contradictions());
     let mut judgement = judge(&series_of(&rates), None);
     judgement.settle(Some(20.0));

@@ -109,7 +109,7 @@ fn the_same_page_is_served() {
     let studies = seen["studies"].as_array().unwrap();
     let of = |name: &str| studies.iter().find(|study| study["headline"] == name).unwrap_or_else(|| panic!("{name}"));
     let residency = of("How soon is it resident?");
-    check_each(&seen, [of("ways to warm: pgbench select-only, scale 50"), of(QUESTION), residency]);
+    check_each(&seen, [of("ways to warm a server: pgbench select-only, scale 50"), of(QUESTION), residency]);
 }
 
 #[track_caller]

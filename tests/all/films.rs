@@ -429,7 +429,7 @@ fn whatever_runs_is_recorded_too() {
     assert_eq!(film["lost_events"], 0);
     let shown = server.pgthaw(&["film", "show", file]).ok().stdout;
     assert!(shown.contains("public.u") && shown.contains("perhaps unused"), "{shown}");
-    assert!(shown.contains("never fetched, had") && !shown.contains(" 0 bytes"), "{shown}");
+    assert!(shown.contains("never fetched: ") && !shown.contains(" 0 bytes"), "{shown}");
     let again = server.pgthaw(&["run", "--record-only", "-o", file, "--", "true"]).ends_with(2).stderr;
     assert!(again.contains("already exists"), "{again}");
     let told = server.pgthaw(&["film", "record"]).ends_with(2).stderr;

@@ -114,7 +114,8 @@ fn before_its_start_a_server_is_not_missed() {
     let directory = directory.to_str().unwrap();
     let text = server.pgthaw(&["restore", "-D", directory]).ok().stdout;
     assert!(
-        text.contains("no server runs; after its start, `pgthaw restore ") && text.contains(&format!("-D {directory}")),
+        text.contains("no server runs; start the server, then `pgthaw restore ")
+            && text.contains(&format!("-D {directory}")),
         "{text}"
     );
     restore(&server, &["-D", directory, "--tier", "os"]).ok();

@@ -212,7 +212,7 @@ fn a_record_is_what_was_shown() {
     assert!(cut.stderr.contains("ends within a step"), "{}", cut.stderr);
     std::fs::write(path, "no record").unwrap();
     let refused = server.home.pgthaw(&["top", "--replay", path]).ends_with(1);
-    assert!(refused.stderr.contains("is not a record of top"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a record of `pgthaw top`"), "{}", refused.stderr);
 }
 
 /// A `top` that answers, and its address: `127.0.0.1:40123`.

@@ -38,7 +38,7 @@ pub fn read_device_with(
         None => {
             let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::default();
             let source =
-                if is_told { "as given" } else { "as a common cloud volume, because this device was not probed" };
+                if is_told { "as given" } else { "the rates of a common cloud volume: this device was not probed" };
             (Device::with_limits(reads_per_second, bandwidth.0 as f64, DEFAULT_LATENCY_SECONDS), source.to_owned())
         }
     };

@@ -34,7 +34,7 @@ fn describe_full_disk(full: &FullDisk) -> String {
     let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
     let point = point.display();
     if is_without_inodes(path) {
-        format!("{point} has no inode left for a new file ({free} are free); remove files{instead}")
+        format!("{point} has no inode left for a new file (although {free} are free); remove files{instead}")
     } else if free > FREE_OF_FULL_DISK {
         format!("{point} was full or a quota was reached ({free} are free now); free some space{instead}")
     } else {

@@ -232,7 +232,7 @@ async fn open_directory(
         // Only the server knows the databases' names.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
-            let remark = format!("pgthaw reads only the files of the data directory: {}", error.with_hint());
+            let remark = format!("{}; pgthaw reads only the files of the data directory", error.with_hint());
             (None, Some(error), Some(remark))
         }
     };

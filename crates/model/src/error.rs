@@ -11,7 +11,7 @@ pub enum Error {
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
     #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
-    #[error("a forecast from a film can change only the memory, not {changes}")]
+    #[error("a forecast from a film can assume another memory size, but not {changes}")]
     FilmTellsOfMemory { changes: String },
     #[error("{0}")]
     Figures(String),
@@ -113,7 +113,7 @@ impl Explain for Error {
             }
             Error::ColdServer { tps, .. } => {
                 return Some(format!(
-                    "give the warm server's figures (tps=5000, or hit=0.2ms), or repeat the forecast when it is warm; if the server always reads this much, give its normal throughput: tps={}",
+                    "give the warm server's figures (tps=5000, or hit=0.2ms), or repeat the forecast when the server is warm; if it always reads this much, give its normal throughput: tps={}",
                     tps.round().max(1.0)
                 ));
             }

@@ -66,7 +66,7 @@ impl FromStr for Numbers {
             numbers.set(key.trim(), value).map_err(|problem| format!("{pair}: {problem}"))?;
         }
         if numbers.tps.is_some() && (numbers.hit.is_some() || !numbers.pages.is_empty()) {
-            return Err("tps excludes hit and pages: give either tps (only with a server), or hit and pages".to_owned());
+            return Err("do not mix tps with hit or pages: give only tps (with a server), or hit and pages".to_owned());
         }
         Ok(numbers)
     }

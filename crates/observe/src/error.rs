@@ -18,7 +18,7 @@ pub enum Error {
     NoServer,
     #[error("this terminal cannot show a screen: TERM is dumb")]
     DumbTerminal,
-    #[error("{} is not a record of top: {reason}", path.display())]
+    #[error("{} is not a record of `pgthaw top`: {reason}", path.display())]
     NotARecord { path: PathBuf, reason: String },
     #[error("record {} has format {found}, but this pgthaw reads format {known}", path.display())]
     OtherRecord { path: PathBuf, found: u32, known: u32 },

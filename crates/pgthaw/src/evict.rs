@@ -170,7 +170,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
         let names = render_names(stays.iter().map(|stay| &stay.name));
         let detail = stays.iter().find_map(|stay| stay.detail.as_deref());
         let detail = detail.map(|detail| format!(": {}", printable(detail))).unwrap_or_default();
-        format!("stayed in the page cache: {bytes} of {names}: {}{detail}", reason_words(reason))
+        format!("{bytes} of {names} stayed in the page cache: {}{detail}", reason_words(reason))
     };
     reasons.into_iter().map(line).collect()
 }
@@ -179,7 +179,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));
-    let text = format!("stayed in shared_buffers: {bytes} of {names}: the server was using them or read them again");
+    let text = format!("{bytes} of {names} stayed in shared_buffers: the server was using them or read them again");
     (!stayed.is_empty()).then_some(text)
 }
 

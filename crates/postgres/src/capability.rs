@@ -349,7 +349,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
     }
     let is_partly = !presence.present.is_empty();
     let (detail, remedy) = match &presence.installable {
-        _ if presence.absent.is_empty() => (found.join(", "), "give the databases to check with -d".to_owned()),
+        _ if presence.absent.is_empty() => (found.join(", "), "use -d to name the databases to check".to_owned()),
         None => {
             let remedy = package_remedy(name, server.facts.version_num / 10_000);
             ("its files are not installed on the server's host".to_owned(), remedy)

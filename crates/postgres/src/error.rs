@@ -271,7 +271,7 @@ impl Explain for Error {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
             Error::ContainerMissing { .. } => {
-                "`docker ps`, `podman ps` or `crictl ps` lists containers; the number of any process in the container also works"
+                "`docker ps`, `podman ps` or `crictl ps` lists containers; --container also takes the number of any process in the container"
             }
             Error::NoServerInContainer { .. } => {
                 "start the server; only root and the server's user can look into the container"
@@ -330,7 +330,7 @@ impl Explain for Error {
             ),
             Error::Unsupported { parameter } => &format!(
                 "remove {parameter} (connection string, service file or PG* variable) if you do not need it: pgthaw does not \
-                 ignore it silently"
+                 ignore unsupported settings"
             ),
             Error::ServiceMissing { files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

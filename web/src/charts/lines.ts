@@ -32,7 +32,7 @@ function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
-  explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the interval of the median (three or more trials). A ring marks a point with a verdict.",
+  explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the interval of the median (three or more trials). A ring marks a point whose figures are in doubt.",
   unit: ({ state }) => state.metric.unit,
   height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
   legend: ({ state }) => coloursOf(state),

@@ -115,7 +115,7 @@ const LOWEST_SHARE = 0.01;
 /** `null` without `nothing` or other warmers. */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
   id: "interference", title: "Throughput beside the warmer",
-  explanation: "Transactions of each second ÷ those with “nothing” in the same second of the round. The line is the median of the rounds, and the band spans the lowest to the highest. Below 1 the warmer slows the clients down; above 1 it pays off.",
+  explanation: "Transactions in each second of a trial ÷ those in the same second of the trial with “nothing” in the same round. The line is the median of the rounds, and the band spans the lowest to the highest. Below 1 the warmer slows the clients down; above 1 it pays off.",
   unit: () => "transactions ÷ transactions with nothing", height: ({ isNarrow }) => (isNarrow ? 280 : 360), controls: [control("axis", "Vertical axis", LOG, LINEAR)],
 }, ({ state, choices }) => {
   const curves = state.visible.filter((name) => name !== "nothing").map((name) => shareCurve(state.trials, name, "nothing"));

@@ -162,7 +162,7 @@ function makePanels(measures: Measure[]): TrialPanel[] {
   const own: TrialPanel[] = [
     { id: "looks", title: "Wanted data and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
     { ...THROUGHPUT, curves: ofLoad((series) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }]) },
-    { id: "time", title: "Time of the client backends (mean number of backends)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
+    { id: "time", title: "Activity of the client backends (mean number of backends)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
     {
       id: "latency", title: "Latency: shortest, mean and longest", ...LATENCIES, weight: 1.5,
       curves: ofLoad((series) => [

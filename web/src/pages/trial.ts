@@ -109,7 +109,7 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
     ["WAL flushes", factsIf(flushes, (found) => [
       ["by all processes, counted by the server", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
       ["samples with a flush in progress", `${count(found.seen)} of ${count(found.looks)}`],
-      ["mean number of other transactions at that time", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
+      ["mean number of other transactions during a flush", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
     // For trials that end when all pages of the snapshot are resident.
     ["Restored data", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
@@ -129,8 +129,8 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
   const titles = ["part", "disk", "device", "reads per second", "read", "writes per second", "written", "mean write", "busy"];
-  return element("div", {}, element("h3", {}, "Devices by part of the server’s files: means over the trial, all processes"),
-    table("Devices by part of the server’s files", titles, rows, { className: "low", texts: [0, 1, 2] }));
+  return element("div", {}, element("h3", {}, "Devices that hold the server’s files: means over the trial, all processes"),
+    table("Devices that hold the server’s files", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
 function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {

@@ -57,7 +57,7 @@ export function disk({ name, riops, rbps, read_ahead: ahead, not_enforced: notLi
 }
 
 function forecast(told: StudyForecast | null): string {
-  if (told === null) return "none: the device's figures or the workload are unknown";
+  if (told === null) return "none: the speed of the device, or the workload, is unknown";
   const { to_50_seconds: half, warm_after_seconds: warm } = told;
   const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
   return `half of its throughput ${half === null ? "never" : after(half.seconds)}, warm ${warm === null ? "never" : after(warm.seconds)}${ends}`;

@@ -45,7 +45,7 @@ export function heatMap(state: StudyState): HTMLElement {
   };
   state.subscribe(draw);
   draw();
-  const explanation = "Each cell shows the median of its trials, and below it the median’s interval (with fewer than three trials, their range). Point at a cell, or move to it with the arrow keys, for spread and verdicts. A hatched cell failed, is missing, or does not match the request; a folded corner marks any other verdict. A click opens its trials.";
+  const explanation = "Each cell shows the median of its trials, and below it the median’s interval (with fewer than three trials, their range). Point at a cell, or move to it with the arrow keys, for its spread and its number of verdicts (doubts about its figures). A hatched cell failed, is missing, or was not measured as requested; a folded corner marks any other verdict. A click opens its trials.";
   return element("figure", { id: "heat", class: "heat" }, element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, explanation)), scale, panels, bubble);
 }
 

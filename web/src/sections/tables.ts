@@ -49,7 +49,7 @@ export function fooled(state: StudyState): HTMLElement {
   const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
   const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
   return part("fooled", "Don’t be fooled by throughput",
-    "The fastest points, with their worst second and their latency. The best value of each column is marked; it is seldom the same point. Points that do not match the request are never marked. The worst second is that of the median trial, without its first and last second.",
+    "The fastest points, with their worst second and their latency. The best value of each column is marked; it is seldom the same point. Points that were not measured as requested are never marked. The worst second is that of the median trial, without its first and last second.",
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
 }

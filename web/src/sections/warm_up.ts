@@ -104,7 +104,7 @@ function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLEle
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;
   const titles = [
-    "warmer", "lowest second (÷ nothing)", "lowest of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "served with “nothing” by the same time (transactions)",
+    "warmer", "lowest second (÷ nothing)", "lowest of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "served with “nothing” until this warmer was warm (transactions)",
     "served in total ÷ nothing (×)",
   ];
   const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw ÷ this warmer (×)"];
@@ -122,11 +122,11 @@ function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLEle
 
 const DEFINITIONS: [string, string][] = [
   ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts together with the strategy. pgthaw finds the moment to a tenth of a second, from the workload’s reads."],
-  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached this share of the steady level, in whole seconds. The whole run has one steady level: the median over all warm seconds of all trials."],
+  ["50, 90, 95 %", "Whole seconds until throughput (its running median over a few seconds) reached this share of the steady level. The whole run has one steady level: the median over all warm seconds of all trials."],
   ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be faster."],
   ["served until warm", "Transactions served until the server was warm, or in the whole trial if it never was. The column for “nothing” counts its transactions until the same time."],
   ["medians and ranges", "Over the repeats. A repeat that ended too early to measure the time counts as longer than all others. If the median or an end of the range is unknown, “>” and the trial’s length are shown."],
-  ["ratios", "Ratios of the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: the ratios are sorted, and the interval leaves out as many at each end as its confidence level allows. If a trial ended too early to measure the time, the ratio is a limit: “<” or “>”."],
+  ["ratios", "Ratios of the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: the interval omits as many of the lowest and as many of the highest ratios as its confidence level allows. If a trial ended too early to measure the time, the ratio is a limit: “<” or “>”."],
   ["device read", "Bytes that all processes read from the device in the whole trial, as counted by the kernel."],
   ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only requests read-ahead seems to be done long before its data arrives."],
 ];

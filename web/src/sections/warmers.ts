@@ -48,7 +48,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
     : ["resident-times", "Seconds until resident", "seconds since the warmer began", "resident_after_seconds"];
   const [least, hatched] = isWarm
     ? ["bytes ÷ bandwidth", "Hatched: not warm within the trial."]
-    : ["the least time that the disk allows, reading across gaps between blocks where that is faster", "Hatched: not reached by half of the repeats. Paler: until shared_buffers were restored too."];
+    : ["the least time that the disk allows, reading across gaps between blocks where that is faster", "Hatched: in half of the repeats or more, the data never became resident. Paler: the time until shared_buffers were restored too."];
   const isBounded = study.points.some((point) => spreadOf(point, "bound_ratio") !== null);
   const explanation = `The median of the repeats, with a whisker from the earliest to the latest${isBounded ? `, and its ratio to the bound: ${least}` : ""}. ${hatched}`;
   return timesPlan({ id, title, explanation, unit: () => unit }, ({ theme: { isDark } }) => {

@@ -202,7 +202,7 @@ impl Assist {
         if touched.unproven_blocks > 0 {
             let unproven = bytes(touched.unproven_blocks);
             like.remarks.push(format!(
-                "{unproven} of the film were in shared_buffers during the recording. The server has restarted since, and they are not cached now. Whether the job needs them is unknown, so pgthaw neither preloads nor forecasts them"
+                "{unproven} of the job's relations were in shared_buffers during the recording. The server has restarted since, and these blocks are not cached now. Whether the job needs them is unknown, so pgthaw neither preloads them nor includes them in forecasts"
             ));
         }
         Ok(touched)
@@ -597,7 +597,7 @@ impl Windowed<'_> {
         if requested >= JUDGED_FROM.0 && fetched as f64 > requested as f64 * FETCHED_SHARE_MAX {
             let (fetched, requested) = (Bytes(fetched), Bytes(requested));
             return Err(format!(
-                "{fetched} of the {requested} requested by the job were not cached: the job does not follow its film"
+                "{fetched} of the {requested} that the job requested were not cached despite the preload: the job does not follow its film"
             ));
         }
         Ok(())

@@ -137,7 +137,7 @@ pub fn decide(
         return Ok(Decision::nothing(format!("all {} of the film are already cached", bytes(blocks))));
     }
     if touched.is_too_long {
-        return Ok(Decision::nothing("the film has more block ranges than pgthaw can keep in order"));
+        return Ok(Decision::nothing("the film is too long: pgthaw cannot keep the order of so many block ranges"));
     }
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
     let job = job_of(touched, &now, most);
@@ -207,7 +207,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
     let Some(((way, reads), seconds)) = best else {
         return Decision::nothing(
-            "with the gaps that a preload reads too, the missing blocks might not all stay cached",
+            "the page cache may be too small for the uncached blocks and the gaps between them that a preload reads",
         );
     };
     let told = render_forecasts(seconds, nothing);
@@ -267,8 +267,8 @@ fn decide_windowed(
             now.device.reads_per_second
         )),
         None => [
-            (!now.is_paced, "the film lacks the job's progress, which only `pgthaw run` records"),
-            (!now.run.is_cold, "too many blocks were preloaded in the recorded run: their order is not the job's"),
+            (!now.is_paced, "the film lacks the job's progress (bytes requested so far); only `pgthaw run` records it"),
+            (!now.run.is_cold, "too many of the film's blocks were preloaded: their order is not the job's"),
             (most < WINDOW_ROOM_MIN, "that is too little to load blocks before the job needs them"),
         ]
         .into_iter()

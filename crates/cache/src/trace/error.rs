@@ -24,7 +24,7 @@ pub enum Error {
     KeptElsewhere { error: Box<Error>, film: PathBuf },
     #[error("\"{name}\" is ambiguous: it could be {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
-    #[error("films named \"{name}\" belong to {} clusters, the newest of each: {}", candidates.len(), candidates.join(" and "))]
+    #[error("films named \"{name}\" belong to {} clusters; the newest film of each cluster: {}", candidates.len(), candidates.join(" and "))]
     SeveralClusters { name: String, candidates: Vec<String> },
     #[error("film {} allows no forecast for other memory sizes: {reason}", path.display())]
     NoCurve { path: PathBuf, reason: &'static str },

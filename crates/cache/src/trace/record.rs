@@ -417,7 +417,7 @@ impl Source for Polling {
     }
 
     fn describe(&self) -> String {
-        "by polling the page cache several times a second: blocks loaded by any process, in the order of the samples; blocks cached before are not visible"
+        "by polling the page cache several times a second: blocks that any process loaded, in the order in which the polls found them; blocks cached before the recording are not visible"
             .to_owned()
     }
 

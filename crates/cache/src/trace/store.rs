@@ -295,7 +295,7 @@ pub struct Chosen {
 impl Chosen {
     pub fn remark(&self, name: &str) -> Option<String> {
         let Chosen { films, alone, has_others, .. } = self;
-        let why = if *alone { "best shows the job without other load" } else { "is the newest" };
+        let why = if *alone { "shows the job with the fewest blocks cached in advance" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
             1 => has_others.then(|| format!("pgthaw chose the film named {name} of this server's cluster{of_others}")),
@@ -494,7 +494,7 @@ mod tests {
         let told = alone("x").remark("x").unwrap();
         assert_eq!(
             told,
-            "pgthaw chose this film among 3 films of this command named x: it best shows the job without other load"
+            "pgthaw chose this film among 3 films of this command named x: it shows the job with the fewest blocks cached in advance"
         );
         let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();

@@ -428,7 +428,7 @@ impl Chunks {
         let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
         let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
         if total > CHUNKS_MAX {
-            let much = format!("its files are larger than {} in total: some are sparse", Bytes(CHUNKS_MAX * CHUNK));
+            let much = format!("its files total more than {}, so some are sparse", Bytes(CHUNKS_MAX * CHUNK));
             return Err(linux::Error::file("hydrate", directory.files.path(), io::Error::other(much)));
         }
         for (number, (path, length)) in files.iter().enumerate() {
@@ -733,6 +733,6 @@ mod chunks_tests {
         }
         (1..=CHUNKS_MAX * CHUNK / file_bytes).for_each(|number| hollow(number).unwrap());
         let refused = Chunks::list(&directory(root.path()), None).unwrap_err().to_string();
-        assert!(refused.contains("larger than 256 TB"), "{refused}");
+        assert!(refused.contains("total more than 256 TB"), "{refused}");
     }
 }

@@ -21,7 +21,7 @@ const GONE: &[(&str, &str)] = &[
     ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
     ("restore --no-double", "`pgthaw restore --tier exclusive`"),
     ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
-    ("restore --read-size", "`pgthaw restore` sizes its reads by --riops and --rbps, or by `pgthaw doctor --probe`"),
+    ("restore --read-size", "`pgthaw restore` takes the read size from --riops and --rbps, or from `doctor --probe`"),
     ("restore --if-any", "`pgthaw restore any`"),
     ("map --forks", "`pgthaw map --by fork`"),
     (

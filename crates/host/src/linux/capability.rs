@@ -179,7 +179,7 @@ fn check_memory(target: &HostTarget) -> Found {
         };
         return Err(Lack::new(detail, remedy));
     }
-    let of_total = format!("{own} of the machine's {total} can hold loaded data");
+    let of_total = format!("{own} of the machine's {total} of memory can hold loaded data");
     Ok(match read_memory_limit(own_pid) {
         Ok(Some(limit)) => format!("{of_total}; the cgroup's limit is {}", limit.limit_bytes),
         Ok(None) => format!("{of_total}; no cgroup limit"),

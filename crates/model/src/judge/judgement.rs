@@ -190,7 +190,7 @@ impl Reason {
     }
 
     pub fn too_short() -> Reason {
-        Reason::open(Undecided::TooShort, "its level at the end did not last long enough")
+        Reason::open(Undecided::TooShort, "its throughput was level at the end, but not for long enough")
     }
 
     pub fn moved(verdict: Verdict, how: &str, [from, to]: [f64; 2], seconds: f64) -> Reason {
@@ -200,7 +200,7 @@ impl Reason {
 
     pub fn noisy([low, high]: [f64; 2]) -> Reason {
         let sentence =
-            format!("it varied between {} and {} tps: too noisy for a level", tell_rate(low), tell_rate(high));
+            format!("its throughput varied from {} to {} tps: too noisy to be steady", tell_rate(low), tell_rate(high));
         Reason::open(Undecided::Noisy, sentence)
     }
 }
@@ -213,7 +213,7 @@ mod reason_tests {
     fn no_sentence_has_more_than_all() {
         let noisy = Reason::noisy([500.0, 9000.4]);
         assert_eq!((noisy.verdict, noisy.undecided), (Verdict::NotReached, Some(Undecided::Noisy)));
-        assert_eq!(noisy.sentence, "it varied between 500 and 9000 tps: too noisy for a level");
+        assert_eq!(noisy.sentence, "its throughput varied from 500 to 9000 tps: too noisy to be steady");
         let seen = Reason::moved(Verdict::NotReached, "still rose", [2.0, 30.0], 30.0);
         assert_eq!((seen.verdict, seen.undecided), (Verdict::NotReached, None));
         assert_eq!(seen.sentence, "it still rose from 2.0 to 30 tps over its last 30 s");

@@ -109,7 +109,7 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     if series.transactions() <= 0.0 {
-        let sentence = format!("no transaction was served in its {:.0} s", series.seconds());
+        let sentence = format!("it served no transaction in its {:.0} s", series.seconds());
         return Reason::seen(Verdict::NotReached, sentence);
     }
     let silent = silent_seconds(series, tail);
@@ -140,7 +140,7 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
         _ if error > TOLD_LEVEL => Reason::noisy(tail.span.map(|log| tail.level * log.exp())),
         Some(_) => Reason::seen(Verdict::Periodic, "the same dips recur"),
         None => {
-            let sentence = format!("it kept its level until the end ({})", tell_error(tail.level, error));
+            let sentence = format!("its throughput stayed level until the end ({})", tell_error(tail.level, error));
             Reason::seen(Verdict::Steady, sentence)
         }
     }

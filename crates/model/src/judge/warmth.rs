@@ -58,7 +58,7 @@ pub(super) fn find_warmth(
             match pages.is_some_and(|pages| served > TOLD_PAGES * pages) && !series.facts.has_warmer {
                 true => Warmth {
                     is_warm: None,
-                    evidence: format!("{evidence}, although the run could have read all pages"),
+                    evidence: format!("{evidence}, although the run was long enough to read all pages"),
                     would_tell: Some("whether the data fit into memory".to_owned()),
                 },
                 false => Warmth::known(false, evidence),
@@ -91,7 +91,9 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     }
     // For a short time, a warm hot part and a slow rise of the rest look like a warm server.
     if late {
-        return unknown("the level began in the run's second half, too late to show a slow rise".to_owned());
+        return unknown(
+            "throughput became level only in the run's second half: too late for a slow rise to show".to_owned(),
+        );
     }
     let slow_seconds = tail.slow_until as f64 * tail.width;
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;

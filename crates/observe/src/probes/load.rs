@@ -72,7 +72,7 @@ impl CostCount {
             Ok(counting) => (Some(counting), None),
             Err(_) if counts_program_time() => (None, None),
             Err(_) => {
-                let why = "the kernel measures BPF programs only with CAP_SYS_ADMIN or kernel.bpf_stats_enabled = 1";
+                let why = "the kernel times BPF programs only with CAP_SYS_ADMIN or kernel.bpf_stats_enabled = 1";
                 (None, Some(why.to_owned()))
             }
         };

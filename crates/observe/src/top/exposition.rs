@@ -65,32 +65,32 @@ impl Metric {
 const TRANSACTIONS: &str = "Finished transactions by pg_stat_database, without pgthaw's own.";
 const SESSIONS: &str = "Client sessions, without pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints started.";
-const MEMORY: &str = "The machine's memory: available, cached files, dirty and under writeback.";
+const MEMORY: &str = "The machine's memory: available, used for cached files, dirty, or being written back.";
 
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
     Step(
         "pgthaw_explained_ratio",
-        "Share of the processes' lifetime in which their state was known, in the last step.",
+        "Share of the processes' lifetime in the last step for which their state is known.",
         |step| step.explained,
     ),
     Step(
         "pgthaw_lived_seconds_total",
-        "Lifetime of the server's processes, measured apart from their states.",
+        "Total lifetime of the server's processes, measured independently of their states.",
         |step| seconds(step.time.lived_ns),
     ),
     Step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
         seconds(step.time.unknown_ns)
     }),
-    Step("pgthaw_commands_total", "Commands received from clients, if the source of the times counts them.", |step| {
+    Step("pgthaw_commands_total", "Commands received from clients; absent if pgthaw cannot count them.", |step| {
         step.time.commands.map(|commands| commands as f64)
     }),
     Step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
-    Step("pgthaw_lost_processes", "Processes not followed because there were too many.", |step| {
+    Step("pgthaw_lost_processes", "Processes that pgthaw did not measure because there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    Step("pgthaw_recovered_total", "Intervals on a processor whose start the kernel did not report.", |step| {
+    Step("pgthaw_recovered_total", "Times a process ran on a processor without a report of its start.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
     Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not report.", |step| {
@@ -222,7 +222,7 @@ pub fn render_metrics(totals: &Totals) -> String {
         page.sample(name, &[], value);
     }
     if let Some(source) = totals.last.source {
-        let what = "Source of the times: bpf measures every wait, memory and sql take samples.";
+        let what = "How pgthaw measures times: bpf measures every wait; memory and sql take samples.";
         page.family("pgthaw_source_info", "gauge", what);
         page.sample("pgthaw_source_info", &[("source", source.name()), ("version", env!("CARGO_PKG_VERSION"))], 1);
     }

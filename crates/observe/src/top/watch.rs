@@ -285,12 +285,12 @@ fn find_missing(
     let mut missing = Vec::new();
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
-        let what = "cost of the BPF programs, so the budget covers only the processor time of pgthaw itself";
+        let what = "cost of the BPF programs (so the budget covers only the processor time of pgthaw itself)";
         Missing::new(what, why, None)
     }));
     for one in refused {
         let what = match one.source {
-            Tier::Bpf => "counts and lengths of waits, commands, stalls, and time ready for a processor",
+            Tier::Bpf => "counts and lengths of waits, commands, stalls, and time spent waiting for a processor",
             _ => "waits shorter than 0.1 s, and whether a process that shows a wait event was already woken",
         };
         if told.insert((one.reason.clone(), what)) {

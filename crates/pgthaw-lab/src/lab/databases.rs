@@ -166,7 +166,7 @@ const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE 
 
 async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<()> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
-    let action = "move a part of the database to its device";
+    let action = "move tables or indexes to their device";
     // Tables and materialised views. Partitioned tables have no files.
     let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
     let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;

@@ -87,10 +87,10 @@ impl Explain for Error {
             }
             Error::NothingWanted => Some("run the script longer: wanted_seconds=10".into()),
             Error::Generator { .. } => {
-                Some("try the study's generators.command by hand, with `true` as the command on the host".into())
+                Some("test the study's generators.command by hand: let it run `true` on the host".into())
             }
             Error::SettingRefused { .. } => {
-                Some("correct or remove it in the study's [settings]; `postgres --describe-config` lists all".into())
+                Some("correct or remove it in [settings]; `postgres --describe-config` lists all settings".into())
             }
             Error::RunningAlready { .. } => Some("wait until the sweep ends, or start another run with --anew".into()),
             Error::OtherGround { .. } => {

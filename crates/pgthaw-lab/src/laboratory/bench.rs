@@ -498,7 +498,7 @@ async fn keep_and_show(
 fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
         let (id, place) = (&one.run.id, store.place());
-        terminal::print_line(&format!("stored as {id} in {place}; to draw it: `pgthaw report {id}`"));
+        terminal::print_line(&format!("stored as {id} in {place}; to see its curves: `pgthaw report {id}`"));
         if let Some(kept) = &one.kept {
             terminal::print_line(&format!("the cluster stays in {}", kept.display()));
         }

@@ -196,7 +196,7 @@ impl Explain for Unreadable {
 
     fn hint(&self) -> Option<String> {
         let hint = match self.source.kind() {
-            io::ErrorKind::NotFound => "`pgthaw results` lists stored runs, whose names have no dot or slash",
+            io::ErrorKind::NotFound => "`pgthaw results` lists stored runs; a name with a dot or slash means a file",
             io::ErrorKind::IsADirectory => {
                 "give a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
             }

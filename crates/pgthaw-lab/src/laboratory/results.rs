@@ -272,7 +272,7 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     let width = Canvas::of_stdout(false).width;
     let Some(other) = &arguments.b else {
         if !selection.values.is_empty() {
-            bail!("only one side is given: give two, or only a sweep of `bench --aa`, which measured each point twice");
+            bail!("give both sides to compare, or only a sweep of `bench --aa`, which measured each point twice");
         }
         let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
         let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));

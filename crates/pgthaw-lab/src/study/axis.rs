@@ -281,7 +281,7 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
             ));
         }
         if WATCHED_SETTINGS.split(' ').any(|watched| watched == name) {
-            return Err(format!("settings.{name}: pgthaw needs the usual logs and counters of the server; remove it"));
+            return Err(format!("settings.{name}: pgthaw needs the usual logs and counters; remove this setting"));
         }
         if settings.iter().any(|(known, _)| *known == name) {
             return Err(format!("settings.{name}: it occurs twice, as a quoted name and as a table; remove one"));

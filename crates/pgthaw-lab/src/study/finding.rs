@@ -160,7 +160,7 @@ pub enum Finding {
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
     /// Bytes were read during the start of the server.
     #[error("the trial had a head start: {bytes} were read while the server started, before the measurement")]
-    #[strum(message = "add these bytes to those read in the trial")]
+    #[strum(message = "when comparing bytes read, add these to the trial's")]
     HeadStart { bytes: Bytes },
     /// The strategy ended with an error.
     #[error("{strategy} failed: {reason}")]
@@ -234,7 +234,7 @@ pub enum Finding {
     DearAccount { ratio: f64 },
     /// The measured times need more processors than exist.
     #[error(
-        "pgthaw measured the server's time wrongly: it found {used:.2} of {} in use",
+        "pgthaw measured the server's time wrongly: the measured times need {used:.2} processors, but the server has {}",
         counted(*processors, "processor")
     )]
     #[strum(
@@ -243,11 +243,11 @@ pub enum Finding {
     ProcessorsExceeded { used: f64, processors: u32 },
     /// Databases of a study fit into caches. All fields count points; points that start cold are not included.
     #[error(
-        "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: at these points, a warm server reads nothing from the disk",
+        "the database fits into shared_buffers at {in_shared_buffers} of the study's {}, and into memory at {in_memory} of them: a warm server then reads nothing from the disk",
         counted(*points, "point")
     )]
     #[strum(
-        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] sets the scale from which on the database must not fit"
+        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] sets the smallest scale whose database must not fit"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // The kinds below occur only in imports.
@@ -470,7 +470,7 @@ impl Saturation {
         let busy = match self.unseen_hosts.is_empty() {
             true => seen,
             false if *threads == 0 => format!("its threads on {} are not visible", self.unseen_hosts.join(", ")),
-            false => format!("{seen} (those on {} are not visible)", self.unseen_hosts.join(", ")),
+            false => format!("{seen} (the threads on {} are not visible)", self.unseen_hosts.join(", ")),
         };
         let why = match self.sign {
             SaturationSign::NearOneCore => String::new(),

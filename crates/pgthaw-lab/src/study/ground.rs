@@ -127,9 +127,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     }
     spec.size = bytes("size")?;
     match spec.size.filter(|size| *size < IMAGE_BYTES_MIN) {
-        Some(size) => {
-            Err(format!("{key}.size: {size} is too little; write {IMAGE_BYTES_MIN} or more, or leave it out"))
-        }
+        Some(size) => Err(format!("{key}.size: {size} is too small; write {IMAGE_BYTES_MIN} or more, or leave it out")),
         None => Ok(spec),
     }
 }
@@ -138,7 +136,7 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     let bytes = Bytes::from_str(size).map_err(|error| format!("{key}: {error}"))?;
     match bytes {
         Bytes(0) => Err(format!("{key}: the size is 0; write a size such as \"1GiB\", or remove it")),
-        bytes if bytes > SIZE_MAX => Err(format!("{key}: {size} is too much; an image has at most 4 TiB")),
+        bytes if bytes > SIZE_MAX => Err(format!("{key}: {size} is too large; an image has at most 4 TiB")),
         bytes => Ok(bytes),
     }
 }
@@ -306,7 +304,7 @@ pub fn read_places(
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
-            "points.places: some parts of the cluster are on loop devices. To be comparable, the other parts must \
+            "points.places: some parts of the cluster are on loop devices. For a fair comparison, the other parts must \
                     be on a loop device too: write file_system = \"ext4\" (or xfs, btrfs, one of \
                     [file_systems])"
                 .into(),

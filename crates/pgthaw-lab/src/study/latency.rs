@@ -218,7 +218,7 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     let number = |at: usize| unpacked.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
     let announced = number(4).ok_or("it is truncated")? as usize;
     if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
-        return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
+        return Err(format!("its header announces {announced} more bytes, but it has only {} in all", unpacked.len()));
     }
     // HdrHistogram's reader negates the number of omitted counts, and the smallest number has no negation.
     if unpacked[HEADER_BYTES..].windows(LEAST_NUMBER.len()).any(|bytes| bytes == LEAST_NUMBER) {

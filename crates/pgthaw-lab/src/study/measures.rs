@@ -69,7 +69,7 @@ pub struct Panel {
 
 const PROCESSORS: Panel = Panel { id: "processors", title: "Processors in use (mean number)", is_stack: true };
 const TIME: Panel =
-    Panel { id: "time", title: "Time of the client backends (mean number of backends)", is_stack: true };
+    Panel { id: "time", title: "Activity of the client backends (mean number of backends)", is_stack: true };
 /// The page adds a curve of reads.
 const DEVICE: Panel = lines("device", "The device");
 /// The page adds a curve of reads.
@@ -111,7 +111,7 @@ pub const MEASURES: &[Measure] = &[
     measure("time_no_event_seconds", Backends, "asleep without a wait event", |s| Some(time(s)?.no_event_seconds))
         .joined(Mean, "time_no_event")
         .drawn(TIME, "no event"),
-    measure("time_unknown_seconds", Backends, "asleep, and the event could not be read", |s| {
+    measure("time_unknown_seconds", Backends, "asleep, but the wait event could not be read", |s| {
         Some(time(s)?.unknown_seconds)
     })
     .joined(Mean, "time_unknown")
@@ -142,9 +142,12 @@ pub const MEASURES: &[Measure] = &[
         time(s)?.activity_reports
     }),
     measure("time_switches", PerSecond, "context switches to processes of the server", |s| Some(exact(s)?.switches)),
-    measure("time_explained_ratio", Ratio, "share of the server processes' lifetime with a known state", |s| {
-        time(s)?.explained_ratio
-    }),
+    measure(
+        "time_explained_ratio",
+        Ratio,
+        "share of the server processes' lifetime in which their state is known",
+        |s| time(s)?.explained_ratio,
+    ),
     measure(
         "time_cost_seconds",
         Processors,

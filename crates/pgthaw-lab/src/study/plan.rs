@@ -118,7 +118,7 @@ impl Sweep {
         match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
             true => Ok(()),
             false => Err(Error::Unfit {
-                problem: "with -D, a study can only compare warmers, and must not change the lab server's cluster"
+                problem: "with -D, a study can only compare warmers, in the lab server's cluster as it is"
                     .to_owned(),
                 remedy: "write kind = \"warmup\" without file_system, server, places, fresh_copy and [generators]; or omit -D to use a scratch cluster".to_owned(),
             }),

@@ -84,7 +84,7 @@ impl SweepRun {
         let Some(point) = self.axes().map(|axes| axes.point(0)) else { return String::new() };
         let (script, scale) = (point.script_name(), point.scale);
         match self.study["wanted_seconds"].as_u64() {
-            _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
+            _ if self.is_warmup() => format!("ways to warm a server: pgbench {script}, scale {scale}"),
             Some(seconds) if self.is_idle() => {
                 let clients = counted(point.clients, "client");
                 format!("time to load the data that {clients} read in the first {seconds} s of {script}, scale {scale}")

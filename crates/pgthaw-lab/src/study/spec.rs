@@ -516,8 +516,8 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         ),
         (
             !is_idle || !has(NOTHING),
-            "until = \"resident\" measures warmers of an idle, cold server, but points.strategy has \"nothing\": no load \
-             would warm the server",
+            "until = \"resident\" measures warmers of an idle, cold server, but \"nothing\" in points.strategy \
+             has no warmer: the server would stay cold",
         ),
         (
             !is_idle || (axes.rate == [None] && axes.latency_limit_ms == [None]),
@@ -600,7 +600,7 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
         None => return Ok(()),
     };
     Err(format!(
-        "kind = \"{kind}\" is a study of warmers of one cold server, but {wrong}; remove kind to run it as a sweep"
+        "kind = \"{kind}\" loads a cold server for points.seconds and varies only the warmer, but {wrong}; remove kind to run a sweep"
     ))
 }
 
@@ -614,8 +614,9 @@ pub enum Exceeded {
 
 pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
     let scale = |(cache, value): (&Exceeded, &Value)| {
-        let wrong =
-            || format!("exceeds.{cache}: {value} is not a scale; write the smallest scale that must exceed {cache}");
+        let wrong = || {
+            format!("exceeds.{cache}: {value} is not a scale; write the smallest scale whose data must exceed {cache}")
+        };
         Ok((*cache, whole_number(value, u32::MAX).ok_or_else(wrong)?))
     };
     raw.iter().map(scale).collect()

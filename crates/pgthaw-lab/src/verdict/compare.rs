@@ -56,7 +56,7 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     if cells.is_empty() {
         return Err(Error::Selection(match paired.is_empty() {
             true => "no points can be compared: the sides also differ in axes that neither side names".into(),
-            false => format!("no repeat has trials of both sides in which {} is above 0", metric.name()),
+            false => format!("no repeat has a trial of each side with {} above 0", metric.name()),
         }));
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());

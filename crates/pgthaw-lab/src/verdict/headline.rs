@@ -116,7 +116,7 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     let (first, times) = wins.first()?;
     let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} in {times}")).collect();
     Some(format!(
-        "Soonest {state}: {first} in {times} of {} of the other axes' values{others}.",
+        "First to be {state}: {first} in {times} of {} of the other axes' values{others}.",
         counted(cells.len(), "combination")
     ))
 }
@@ -146,9 +146,7 @@ fn render_most(varied: &[String], points: &[PointSummary]) -> Option<String> {
         };
         let figures = median_and_range(fastest.figure(Metric::Tps));
         let name = &fastest.label;
-        clauses.push(format!(
-            "{name} with {figures}{others} {does} not count: {it} measured something other than was requested"
-        ));
+        clauses.push(format!("{name} with {figures}{others} {does} not count: {it} did not run as requested"));
     }
     Some(format!("{}.", clauses.join("; ")))
 }
@@ -307,7 +305,7 @@ mod tests {
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
         assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
-        assert_eq!(told, "Soonest resident: cat in 1 of 2 combinations of the other axes' values, pgthaw-os in 1.");
+        assert_eq!(told, "First to be resident: cat in 1 of 2 combinations of the other axes' values, pgthaw-os in 1.");
     }
 
     /// Warm time of each repeat.

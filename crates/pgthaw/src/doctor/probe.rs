@@ -82,7 +82,7 @@ fn measure(
 fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
     Some(format!(
-        "the server's cgroup has a different limit ({}) from pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
+        "the server's cgroup ({}) and pgthaw's ({}) have different limits: run pgthaw in the server's cgroup to measure with its limit",
         render_limit(server),
         render_limit(own)
     ))

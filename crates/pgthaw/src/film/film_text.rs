@@ -114,7 +114,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
-        format!("{more}, never fetched, had {} in shared_buffers before the recording", header.bytes(blocks))
+        format!("never fetched: {more}, with {} in shared_buffers before the recording", header.bytes(blocks))
     })
 }
 
@@ -125,7 +125,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
     let how = match curve.sampling {
         0 => "from all requests".to_owned(),
-        shift => format!("estimated from the requests for one block in {}", 1_u64 << shift),
+        shift => format!("estimated from the requests for one in {} blocks", 1_u64 << shift),
     };
     let first = share(curve.first_requests);
     let mut lines = vec![String::new()];
@@ -136,7 +136,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let sufficient = header.bytes(curve.sufficient_blocks());
     let with_less = if sizes.is_empty() { "" } else { "; with a smaller page cache:" };
     lines.push(format!(
-        "{sufficient} of page cache would have been enough: {first} of the requests were the first for their block ({how}){with_less}"
+        "with {sufficient} of page cache, almost only the first request for each block would have missed, {first} of all requests ({how}){with_less}"
     ));
     if sizes.is_empty() {
         return lines;
@@ -319,7 +319,7 @@ fn render_working_set(header: &FilmHeader, summary: &FilmSummary) -> String {
 }
 
 fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
-    let title = "<h2>Page cache that would have been enough</h2>";
+    let title = "<h2>Missed requests by page cache size</h2>";
     let sufficient = curve.sufficient_blocks();
     if sufficient == 0 {
         return format!("{title}<p>Almost no block was requested again, so more page cache would not have helped.</p>");
@@ -338,7 +338,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
         + &axis_below(HEIGHT - BOTTOM, size)
         + &polyline(0, points.into_iter());
     format!(
-        "{title}<p>{} of page cache would have been enough. The curve shows the share of requests that miss, by page cache size. The first request for a block always misses.</p>{}",
+        "{title}<p>The curve shows the share of requests that miss. The first request for a block always misses; with {} of page cache, almost no other would have missed.</p>{}",
         header.bytes(sufficient),
         drawing(HEIGHT, "missed requests by the size of the page cache", &inside)
     )

@@ -110,12 +110,12 @@ fn make_prediction(
     if header.totals.buffers_blocks > 0 {
         let before = header.bytes(header.totals.buffers_blocks);
         assumptions.push(format!(
-            "the film lacks cache hits on the {before} that were in shared_buffers before the recording: a job that needs these blocks takes longer"
+            "{before} were in shared_buffers before the recording, and the film does not show whether the job used them: if it did, it takes longer"
         ));
     }
     if curve.sampling > 0 {
         assumptions.push(format!(
-            "misses are estimates: the film has all requests for only one block in {}",
+            "misses are estimated: the film has all requests for one in {} blocks, and only the first for each other block",
             1_u64 << curve.sampling
         ));
     }
@@ -215,7 +215,7 @@ fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let why = match costs.source {
         PriceSource::Counted => "from the device's reads during the recording".to_owned(),
         PriceSource::CountedAgain => {
-            format!("from the device's reads: the job fetched {}, some blocks repeatedly", missed())
+            format!("from the device's reads during the recording: the job fetched {}, some blocks repeatedly", missed())
         }
         PriceSource::NotCounted => {
             "estimated from runs of adjacent blocks: the device's reads were not counted".to_owned()

@@ -87,7 +87,7 @@ pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> Stri
         format!("recorded: {}, {} fetched{reads}", render_seconds(recorded.seconds), recorded.fetched_bytes),
         match prediction.sufficient_bytes {
             Bytes(0) => "almost no block was requested again, so more page cache would not help".to_owned(),
-            sufficient => format!("{sufficient} of page cache are enough: almost no block is fetched twice"),
+            sufficient => format!("with {sufficient} of page cache, almost no block is fetched twice"),
         },
     ];
     if !cases.is_empty() {

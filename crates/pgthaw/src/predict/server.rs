@@ -246,7 +246,7 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
     match watched.pace {
         Some((tps, clients)) => {
             format!(
-                "requests of the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
+                "requests to the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
             )
         }
         None => {
@@ -262,8 +262,10 @@ fn describe_warm(clients: u32, hit_seconds: f64, cores: f64) -> String {
 
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
     match (is_told, &watched.cold_reads, watched.pace) {
-        (true, Some(reads), _) => format!("the server is not warm: {reads}; its normal throughput is as given"),
-        (true, None, _) => "the server's normal throughput is as given".to_owned(),
+        (true, Some(reads), _) => {
+            format!("the server is not warm: {reads}; its normal throughput follows from hit= or tps=")
+        }
+        (true, None, _) => "the server's normal throughput follows from hit= or tps=".to_owned(),
         (false, _, Some(_)) => "the server is warm now, so the observed throughput is its normal one".to_owned(),
         (false, _, None) => "the server's normal throughput is that of the calls in pg_stat_statements".to_owned(),
     }
@@ -346,7 +348,7 @@ async fn forecast_stopped(
     let accesses = figures.accesses.unwrap_or(ACCESSES);
     let (activity, division) = guess_activity(&chosen.snapshot.map, directory, accesses);
     let mut assumptions = vec![format!(
-        "the server is not running: a transaction requests {} of the {} that were warm in the snapshot, {}",
+        "the server is not running: a transaction requests {} from the {} with cached blocks in the snapshot, {}",
         counted(accesses, "block"),
         counted(activity.relations.len(), "relation"),
         division.words()
@@ -405,7 +407,7 @@ impl Division {
             Division::Lookups => "in proportion to their lookups before the snapshot",
             Division::Heat => "in proportion to their heat (how often they were used)",
             Division::Kinds => {
-                "half from tables and half from indexes, by size, because the snapshot counts few lookups"
+                "half from tables and half from indexes, in proportion to size, as the snapshot counts few lookups"
             }
         }
     }

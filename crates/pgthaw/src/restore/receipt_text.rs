@@ -139,7 +139,7 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
         (Some(share), Some(gain)) if gain > 1.0 => format!(
-            "; the restore finally used {:.0} % of the bandwidth instead of 93 %, so the server did {gain:.2} times as much work",
+            "; while they ran, the restore last used {:.0} % of the bandwidth, and the server did {gain:.2} times as much work as at 93 %",
             share * 100.0
         ),
         _ => String::new(),
@@ -241,7 +241,7 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::DidNotStay => "was read but is not resident",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs; after its start, `pgthaw restore` loads the blocks",
+        SkipReason::NoServer => "no server runs; start the server, then `pgthaw restore` loads the blocks",
         SkipReason::ServerGone => "the server stopped or does not respond",
         SkipReason::LoginRefused => "the server refused the login",
         SkipReason::NoPrivilege => "the role lacks a privilege",

@@ -269,7 +269,7 @@ async fn named_sessions(
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
         Err(error) => {
-            (None, Some(format!("the film lacks sessions named by --application-name: {}", describe(&error.into()))))
+            (None, Some(format!("the film lacks the sessions of --application-name: {}", describe(&error.into()))))
         }
     }
 }

@@ -107,7 +107,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
         .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job loaded are still cached, {why}"));
     let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= TOLD_MIN.max(brought_bytes.0 / 10));
     let in_buffers = in_buffers.map(|dirty| {
-        format!("{dirty} that the job loaded are dirty in shared_buffers; writing them will cache them again")
+        format!("{dirty} that the job loaded are dirty in shared_buffers; the page cache will hold them once written")
     });
     let said: Vec<String> = [stayed, in_buffers, render_unread(done)].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))
@@ -301,7 +301,7 @@ mod tests {
             of(32, 2, None).unwrap(),
             format!("{stayed} 2 MB are not yet written and other processes use the rest")
         );
-        let dirty = "20 MB that the job loaded are dirty in shared_buffers; writing them will cache them again";
+        let dirty = "20 MB that the job loaded are dirty in shared_buffers; the page cache will hold them once written";
         assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
         assert_eq!(

@@ -70,7 +70,7 @@ impl SnapshotsArguments {
         let better = candidates.select_over(taken, situation)?.holding;
         let directory = postgres::quote_argument(&store.root().display().to_string());
         Some(format!(
-            "the server's owner has a better snapshot ({}; warmer, or as warm and newer): `pgthaw restore --dir {directory}`",
+            "the server's owner has a better snapshot ({}: warmer, or newer and as warm): `pgthaw restore --dir {directory}`",
             better.name
         ))
     }

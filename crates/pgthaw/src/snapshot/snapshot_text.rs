@@ -277,10 +277,10 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest, as warm as any from before the start{start}"),
-        Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
-        Reason::WarmestOfAll => "the warmest of all, because no server runs".to_owned(),
-        Reason::WarmestStartUnknown => "the warmest of all, because no server responds".to_owned(),
+        Reason::AsWarmSinceStart => format!("the newest, as warm as any before the start{start}"),
+        Reason::NewestSinceStart => "the newest non-empty snapshot; none is from before the server's start".to_owned(),
+        Reason::WarmestOfAll => "the warmest of all: while no server runs, any snapshot may be chosen".to_owned(),
+        Reason::WarmestStartUnknown => "the warmest of all; no server responds, so its start is unknown".to_owned(),
     }
 }
 

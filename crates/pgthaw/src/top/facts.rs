@@ -310,7 +310,7 @@ const FIGURES: [&str; 15] = [
     "(10 s)          averaged over this time instead of one step: sessions report their transactions and blocks about once a second",
     "tps             transactions per second from pg_stat_database",
     "commands/s      commands received from clients in this step, counted in the kernel",
-    "each            mean time of a command in the server, without the network: time of the client backends, except waits for clients, per command",
+    "each            mean server time of a command: the client backends' time without their waits for clients (or the network), divided by commands",
     "a transaction   mean time spent in statements, per transaction (PostgreSQL 14 and later)",
     "shared_buffers  share of the requested blocks that were in shared_buffers",
     "page cache      share of the bytes read into shared_buffers without a device read; read-ahead lowers this share",
@@ -318,10 +318,10 @@ const FIGURES: [&str; 15] = [
     "COUNT           completed waits; in rows named processor, how often a process got a processor",
     "SHARE           share of the time of all client backends",
     "AVERAGE         mean time of completed waits within this step",
-    "MAX             longest wait; up to twice the true value if an earlier wait was longer; + means that the wait still lasts",
+    "MAX             longest wait; up to twice the true value if a wait before this step was longer; + means that the wait still lasts",
     "P99             99th percentile: the upper bound of a histogram bucket, up to twice the true value",
-    "recovered       intervals on a processor: the kernel did not report their start, but their length is known",
-    "lost            processes not followed, and steps not shown",
+    "recovered       intervals on a processor whose start the kernel did not report; their length is known",
+    "lost            processes too many to follow, plus steps not displayed",
 ];
 
 pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width: usize) -> Vec<String> {

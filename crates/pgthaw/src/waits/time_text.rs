@@ -182,7 +182,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     let imperfect = report.imperfect;
     let unknown = render_share(report.total.unknown_ns as f64 / report.total.lived_ns.max(1) as f64);
     lines.push(format!(
-        "not explained: {} ({unknown}) of waits with an unreadable event; {} not followed",
+        "not explained: {} ({unknown}) in waits whose event could not be read; {} not followed",
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
@@ -199,7 +199,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report the start of {} on a processor ({} in total, by the scheduler's counters), nor the end of {}",
+            "recovered: the kernel did not report when {} on a processor began ({} in total, from the scheduler's counters), nor when {} ended",
             counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
@@ -382,6 +382,9 @@ mod tests {
             looks_per_second: None,
         };
         let told = render_reduction(&reduction);
-        assert!(told.starts_with("the measurement was over the budget of 2.00 % after 2.00 s: it cost 3.10 %"), "{told}");
+        assert!(
+            told.starts_with("the measurement was over the budget of 2.00 % after 2.00 s: it cost 3.10 %"),
+            "{told}"
+        );
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn render_fit(fit: &Fit) -> String {
         })
     };
     format!(
-        "cold {}, warm {}, pages {}; the measured curve deviates by {:.1} %",
+        "cold {}, warm {}, pages {}; the measured curve deviates from this fit by {:.1} %",
         range(fit.cold_seconds, &milliseconds),
         range(fit.hit_seconds, &milliseconds),
         range(fit.pages, &render_short),
@@ -158,7 +158,7 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; times only forecast or only measured: {count}"),
+        count => format!("; times forecast but not measured, or measured but not forecast: {count}"),
     };
     format!(
         "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
@@ -198,7 +198,7 @@ mod tests {
             Fit { cold_seconds: known(0.016), hit_seconds, pages: known(800.0), residual_share: 0.056, clients: 1 };
         assert_eq!(
             render_fit(&fit),
-            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the measured curve deviates by 5.6 %"
+            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the measured curve deviates from this fit by 5.6 %"
         );
     }
 }

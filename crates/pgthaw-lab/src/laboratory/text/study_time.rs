@@ -155,11 +155,11 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
 const UPDATES: &str = "UPDATES counts updates of pg_stat_activity by client backends; the TOTAL column after it is the time of waits for \
                        locks of the shared statistics; the processor time of updates is part of HANDLED";
 
-const READ: &str = "READ is the time from the end of one command to the receipt of the next, HANDLED from that receipt to its end; EXPLAINED is their sum \
-                    ÷ the number of users";
+const READ: &str = "READ is the time from the end of one command to the receipt of the next, HANDLED the time from the receipt of a command to its \
+                    end; EXPLAINED is (READ + HANDLED) ÷ the number of users";
 
 const ESTIMATED: &str =
-    "some times are estimates from samples, which have no counts and cannot separate running from ready: docs/waits.md";
+    "times from samples are estimates: samples count nothing, and show running and ready as one state (docs/waits.md)";
 
 const CUT_SHORT: &str = "some trials have times of their first seconds only, because measuring them used more than 2 % of all processors; with \
                          time = true in the study file, pgthaw measures whole trials";

@@ -15,7 +15,7 @@ use terminal::{Column, printable, render_columns, render_seconds};
 pub fn render_warm_legend(points: &[PointSummary]) -> String {
     let bound = points.iter().find_map(|point| point.median(Metric::Bound));
     let bound = bound.map(|bound| format!(" · bound: {bound:.1} s = bytes ÷ bandwidth")).unwrap_or_default();
-    format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
+    format!("medians · warm: from then on, fewer than 1 % of transactions read from the device{bound}")
 }
 
 /// Table of ratios between warmers: row ÷ column. Empty if a ratio has fewer than three rounds.
@@ -51,7 +51,7 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     let mut lines = vec![String::new()];
     lines.extend(render_columns(shown, width, "…"));
     lines.push(format!(
-        "median, over {}, of the ratio of times in a round, with its {:.0} % interval · < and >: bounds, as a trial was too short",
+        "ratio of the times in a round, row ÷ column: median over {}, with its {:.0} % interval · < and >: only a bound is known, as a trial was too short",
         counted(fewest.pairs, "round"),
         100.0 * fewest.coverage
     ));
@@ -101,9 +101,9 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.push(
-        "ratio: transactions in a second ÷ those of `nothing` (no warmer) in the same second · lowest: of the medians of \
-         the rounds; least: of any round; floor: the lowest ratio that the warmer promises · ahead: from the end of this \
-         second on, the warmer had served more in total than `nothing`"
+        "ratio: transactions in a second ÷ those of `nothing` (no warmer) in the same second · lowest: the lowest \
+         median of the rounds; least: the lowest ratio in any round; floor: the lowest ratio that the warmer promises \
+         · ahead: from the end of this second on, the warmer had served more in total than `nothing`"
             .to_owned(),
     );
     lines

@@ -316,7 +316,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
         repeats: trials.iter().map(|trial| trial.repeat).max().unwrap_or_default(),
         verdicts: vec![
             Finding::Assumed {
-                what: "imported: pgthaw did not check the start state, and server, machine and reads are unknown"
+                what: "imported: pgthaw neither checked the start state nor saw the server, the machine and its reads"
                     .to_owned(),
                 how: "measure with `pgthaw bench` to record these facts".to_owned(),
             }

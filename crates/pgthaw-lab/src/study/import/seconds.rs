@@ -104,7 +104,7 @@ fn read_transactions(
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
         let path = log.paths[0].display();
-        let problem = format!("{path}: the log numbers {scripts} scripts, but pgbench accepts at most {SCRIPTS_MAX}");
+        let problem = format!("{path}: the log refers to {scripts} scripts, but pgbench accepts at most {SCRIPTS_MAX}");
         return Err(Error::Import(problem));
     }
     let mix = report.map(|report| report.mix.as_slice()).unwrap_or_default();
@@ -204,7 +204,7 @@ fn from_intervals(
     let lasted = end.saturating_sub(first);
     if width < 1 || lasted > longest(paths) {
         let path = paths.first().map_or(Path::new(""), PathBuf::as_path).display();
-        return Err(Error::Import(format!("{path} lasts {lasted} s: these are logs of several runs")));
+        return Err(Error::Import(format!("{path} covers {lasted} s: it is from several runs")));
     }
     let mut seconds = vec![Second::default(); lasted.max(0) as usize];
     for (begun_at, interval) in intervals {
