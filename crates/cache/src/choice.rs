@@ -20,7 +20,7 @@ pub const CLEARLY: f64 = 0.8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
-    /// No server is running, so every snapshot counts as from before the start.
+    /// No server is running, so every snapshot is from before the next start.
     NotRunning,
     /// The start time cannot be determined. Treated as `NotRunning`.
     Unknown,

@@ -16,7 +16,7 @@ pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 /// PostgreSQL's default; the typed figures include no block size.
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Minimum of `memory`: less leaves no page cache beside the smallest shared_buffers (128 kB).
+/// Minimum of `memory`: leaves a page cache beside the smallest shared_buffers (128 kB).
 const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
 /// Concurrent reads of a restore, and bytes of each (docs/plan.md).

@@ -33,7 +33,7 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files whose cached pages are counted, each with its relation's index if it also counts for a relation.
+    /// Files whose cached pages are counted, each with the index of its relation if they are also counted per relation.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,

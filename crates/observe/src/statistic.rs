@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Subtracts `before_ns` from the wait that had lasted so long when the observation began. Its length is unknown:
-    /// takes the shortest wait of at least `least_ns`.
+    /// Removes the part before the observation, `before_ns`, from one wait. Which one is unknown, so it is the shortest of
+    /// at least `least_ns`.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };

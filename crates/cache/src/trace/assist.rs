@@ -344,8 +344,8 @@ pub struct Judged {
     pub took_seconds: f64,
     /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
-    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with another command's film, if the
-    /// device's speed is only assumed, or if the job requested less than half of the preloaded bytes.
+    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with another command's film, if
+    /// nothing shows the device's speed, or if the job requested less than half of the preloaded bytes.
     pub saved_seconds: Option<f64>,
 }
 

@@ -26,8 +26,8 @@ pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Periods, as multiples of `LOOK`: of counting waiting processes, of adjusting the job's share of the device, and of
-/// adjusting its page cache limit.
+/// Multiples of `LOOK` between counts of waiting processes, adjustments of the job's device share, and of its page
+/// cache limit.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;

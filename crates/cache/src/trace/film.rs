@@ -427,8 +427,8 @@ const TEXT_BYTES_MAX: usize = 256;
 /// More relations than any film needs. Each takes 1.3 kB of memory.
 const RELATIONS_MAX: usize = 1 << 17;
 
-/// Limits on a film's events and blocks: a base, plus a number per byte of the file. Without limits, reading a small
-/// but malicious file could take very long.
+/// Limits on a film's events and blocks: a base, plus a number per byte of the file. Without them, reading a
+/// small malicious file could take very long.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 

@@ -76,8 +76,7 @@ impl Eviction<'_> {
         }
     }
 
-    /// Writes dirty buffers, because writes after the eviction would cache their pages again. A refusal only adds a
-    /// remark.
+    /// Writes dirty buffers, because later writes would cache their pages again. A refusal only adds a remark.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {

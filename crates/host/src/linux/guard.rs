@@ -99,7 +99,7 @@ pub fn leave_job() {
     IS_LEFT.store(true, SeqCst);
 }
 
-/// Marks this process's end as deliberate, so that the waiting process does not run the job.
+/// Marks this process's end as deliberate, so that its guard does not run the job in its place.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }

@@ -19,7 +19,7 @@ pub const ACCOUNT_DEAR: f64 = 0.02;
 /// The values of one second are rates; otherwise they cover the whole span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeUse {
-    /// Lifetime: the sum of the times running, ready, waiting and unknown.
+    /// Lifetime: the sum of the fields from `running_seconds` to `unknown_seconds`.
     pub lived_seconds: f64,
     /// On a processor. Includes time ready to run if `ready_seconds` is null.
     pub running_seconds: f64,

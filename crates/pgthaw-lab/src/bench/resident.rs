@@ -254,8 +254,7 @@ impl Watch {
         }
     }
 
-    /// Counts resident pages. Checks each page periodically and near `goal`, except in windows whose pages have all
-    /// been seen.
+    /// Counts resident pages. Checks each page periodically and near `goal`, except in completely seen windows.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);

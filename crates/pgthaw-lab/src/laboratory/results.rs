@@ -371,7 +371,7 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // The local copy first: if the server then fails, the study can still be found there.
+    // The local copy first: if the server then fails, the study is still found there.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

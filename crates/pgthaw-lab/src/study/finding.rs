@@ -435,7 +435,7 @@ pub struct Saturation {
     pub cpu_ratio: f64,
     /// Median share of time that the busiest thread waited for a processor.
     pub run_delay_ratio: f64,
-    /// Share of client backends that wait for pgbench; `None` if unknown, or if pauses in the load explain it.
+    /// Share of client backends that wait for pgbench; `None` if unknown, or if pauses or a rate explain it.
     pub idle_backends_ratio: Option<f64>,
     /// Share of the response time that passed before transactions began; `None` without a rate.
     pub lag_ratio: Option<f64>,

@@ -361,9 +361,10 @@ mod histogram_tests {
     fn what_a_histogram_of_somebody_else_may_cost_is_bounded() {
         let refused = |plain: &[u8]| LatencyHistogram::decode(&pack(plain)).unwrap_err().to_string();
         assert!(
-            refused(&[head(u32::MAX, 3, u64::MAX), vec![0; 16 << 20]].concat()).contains("announces 4294967295 bytes")
+            refused(&[head(u32::MAX, 3, u64::MAX), vec![0; 16 << 20]].concat())
+                .contains("announces 4294967295 more bytes")
         );
-        assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 bytes and has 40"));
+        assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 more bytes, but it has only 40"));
         // Five digits need a hundred times the memory.
         assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
         assert!(refused(&[]).contains("truncated"));

@@ -239,6 +239,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     own.into_iter().collect()
 }
 
+/// Standard deviation ÷ mean, until the last second with 1 % of the peak.
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {
     let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;

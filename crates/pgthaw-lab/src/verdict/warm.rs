@@ -22,7 +22,7 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 
 /// Seconds until the trial was warm; `None` if it was not yet warm `SUSTAINED_SECONDS` before its end.
 ///
-/// The result is the end of the last cold tenth in the first warm second and the second before; 0 if there is none. A
+/// The result is the end of the last cold tenth in the first warm second and the second before, or their start if there is none. A
 /// tenth is cold if its second served nothing, or if its reads (`tenths`: bytes in each 0.1 s, counted when issued)
 /// reach, in blocks, 0.1 % of the transactions of the second before these two.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
@@ -34,8 +34,8 @@ pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Byte
         misses >= limit || samples[tenth / TENTHS].transactions == 0
     };
     let transition = first_warm.saturating_sub(1) * TENTHS..(first_warm + 1) * TENTHS;
-    let last_cold = transition.rev().find(|tenth| is_cold(*tenth));
-    Some(last_cold.map_or(0.0, |tenth| (tenth + 1) as f64 / TENTHS as f64))
+    let last_cold = transition.clone().rev().find(|tenth| is_cold(*tenth));
+    Some(last_cold.map_or(transition.start, |tenth| tenth + 1) as f64 / TENTHS as f64)
 }
 
 /// Seconds without a transaction are not warm.
@@ -180,13 +180,15 @@ pub(super) mod tests {
         assert_eq!(warm_after(&[900, 0, 0, 30, 0, 0, 0]), Some(4.0));
         assert_eq!(warm_after(&[900, 0, 0, 15, 15, 0, 0, 0]), Some(5.0));
         assert_eq!(warm_after(&[0, 0, 0, 30]), None);
+        // Reads spread evenly over the second before are too few in each tenth.
+        assert_eq!(warm_after(&[900, 0, 0, 9, 9, 12, 0, 0, 0]), Some(3.0));
     }
 
     #[test]
     fn a_leap_of_the_throughput_does_not_make_the_seconds_before_it_warm() {
         let mut trial = seconds(&[200, 200, 200, 3, 0, 0, 0]);
         trial[4..].iter_mut().for_each(|sample| sample.transactions = 100_000);
-        // Seconds 3 to 5 together are warm (203 misses in 102,000 transactions), but second 3 is cold.
+        // The third to fifth second are warm together (203 misses in 102,000 transactions), but the third is cold.
         assert_eq!(find_first_warm(&trial, BLOCK), Some(3));
     }
 

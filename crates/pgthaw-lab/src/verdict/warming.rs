@@ -180,7 +180,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // Under load, only three warm seconds prove warmth, so the server was cold until the last three.
+        // Under load, three warm seconds prove warmth, so the server was not warm before the last three.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,

@@ -27,7 +27,7 @@ pub struct Mix<'a> {
     debt: f64,
     begun: usize,
     hot: Option<Hot>,
-    /// Whether adjacent reads may be joined; false if the device would seek.
+    /// Whether adjacent reads may be joined; false if the device seeks, or if the costs of reads and bytes do not overlap.
     may_join: bool,
 }
 

@@ -252,7 +252,7 @@ impl Deck {
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
-    /// Positions of random reads of `size` bytes. A later call continues with the unused ones.
+    /// Positions of random reads of `size` bytes. Later calls continue with unused ones.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
         if let Some(places) = self.random.get(&size) {
             return Arc::clone(places);

@@ -302,7 +302,7 @@ impl Reader {
     }
 }
 
-/// Share of an interval that is ignored when intervals are counted.
+/// Share of an interval ignored when counting intervals.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {

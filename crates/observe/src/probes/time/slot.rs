@@ -3,7 +3,7 @@
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
 
-/// Maximum distinct waits of a process.
+/// Maximum distinct waits of a process. Further ones share one statistic.
 const EVENTS: usize = 24;
 
 const HEAD: usize = 32;

@@ -335,7 +335,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     (is_same && may_differ).then_some(off)
 }
 
-/// Maximum share of a run's transactions in its last interval (pgbench never logs this interval).
+/// Maximum share of a run's transactions in its last interval, which pgbench never logs.
 const LAST_SHARE_MAX: f64 = 0.5;
 
 /// Estimated seconds that the transactions missing in the log took. `None` if too many are missing.
