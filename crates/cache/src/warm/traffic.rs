@@ -43,7 +43,7 @@ const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 /// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Minimum reads in flight if so few already reach the bandwidth. Each one delays the server's misses.
+/// Lower limit of the reads in flight, if this many already use the full bandwidth. More would delay the server.
 const REACHED_DEPTH_MIN: usize = 4;
 
 /// Initial reads in flight, while a cold server's misses take most reads. More would slow the server, but not speed up

@@ -64,8 +64,8 @@ pub struct TimeReport {
     pub stalls: Vec<Stall>,
     /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// At most 100, largest `held_up_ns` first, each as it was with the most waiters. Idle transactions
-    /// without waiters come last.
+    /// At most 100, largest `held_up_ns` first, each in its state when it had the most
+    /// waiters. Idle transactions without waiters come last.
     pub blockers: Vec<Blocker>,
     /// At most 100 entries, most bytes first.
     pub temporary_files: Vec<TemporaryFiles>,

@@ -96,7 +96,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 impl JudgedForecast {
     /// Judges the stored seconds again: the definition of warm may have changed.
     pub fn judged_again(self) -> JudgedForecast {
-        // `seconds` counts blocks: the block size below is 1.
+        // `seconds` gives reads in blocks, so the block size below is 1.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
             transactions,
             foreground_read_bytes: Bytes(read),

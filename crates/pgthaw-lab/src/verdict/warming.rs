@@ -71,7 +71,8 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
-/// A trial that was warm before this multiple of its bound did not need all bytes that the bound assumes.
+/// The bound is the least time in which the device can read all needed bytes. A trial that was warm before this
+/// multiple of it did not need them all.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
 /// Adds each trial's figures. Trials that differ only in warmer share one `steady_tps`: the median of their `warm_tps`.

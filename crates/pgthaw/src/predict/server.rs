@@ -407,7 +407,7 @@ impl Division {
             Division::Lookups => "in proportion to their lookups before the snapshot",
             Division::Heat => "in proportion to their heat (how often they were used)",
             Division::Kinds => {
-                "half from tables and half from indexes, in proportion to size, as the snapshot counts few lookups"
+                "half to tables and half to indexes, by size within each half (the snapshot counts too few lookups)"
             }
         }
     }

@@ -139,7 +139,7 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
         (Some(share), Some(gain)) if gain > 1.0 => format!(
-            "; while they ran, the restore last used {:.0} % of the bandwidth, and the server did {gain:.2} times as much work as at 93 %",
+            "; the restore was finally limited to {:.0} % of the bandwidth, and the server did {gain:.2} times as much work as with a limit of 93 %",
             share * 100.0
         ),
         _ => String::new(),

@@ -321,7 +321,7 @@ const FIGURES: [&str; 15] = [
     "MAX             longest wait; up to twice the true value if a wait before this step was longer; + means that the wait still lasts",
     "P99             99th percentile: the upper bound of a histogram bucket, up to twice the true value",
     "recovered       intervals on a processor whose start the kernel did not report; their length is known",
-    "lost            processes too many to follow, plus steps not displayed",
+    "lost            processes not measured because there were too many, and screen updates left out",
 ];
 
 pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width: usize) -> Vec<String> {
