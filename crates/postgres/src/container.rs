@@ -3,21 +3,16 @@
 //! A container is untrusted: its paths are resolved below its root directory, and a server counts as found only if its
 //! process works in the directory that has the cluster's identifier.
 
-use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use host::files::{Directory, OPEN_DIRECTORIES, SMALL_FILE_BYTES_MAX};
+use host::files::{Directory, SMALL_FILE_BYTES_MAX, read_text_at_most};
 use procfs::ProcessCGroup;
 use procfs::process::{Process, all_processes};
-use rustix::fs::{fstat, symlinkat};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::data_directory::{number_of, pid_of, read_age};
-use super::{DataDirectory, Error, Postmaster, Result, SystemUser};
+use super::{DataDirectory, Error, Result, SystemUser};
 use host::linux::process::read_parent;
 
 /// Programs that print the number of a container's first process and the container's identifier, with their options.
@@ -69,7 +64,7 @@ fn ask(program: &str, options: &[&str], container: &str) -> Option<u32> {
     let output = command.args(options).args(["--", container]).stdin(Stdio::null()).output().ok()?;
     let (pid, identifier) = str::from_utf8(&output.stdout).ok()?.trim().split_once(' ')?;
     // The program may speak for another machine.
-    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let groups = read_text_at_most(format!("/proc/{pid}/cgroup").as_ref(), SMALL_FILE_BYTES_MAX).ok()?;
     pid.parse().ok().filter(|_| identifier.len() >= SHORT_IDENTIFIER && groups.contains(identifier))
 }
 
@@ -127,45 +122,4 @@ pub(super) fn find_postmaster_of(backend: i32, path: &Path, identifier: u64) -> 
     let mut found = all_processes().ok()?.flatten().filter_map(parent).filter(is_server);
     let first = found.next()?;
     found.next().is_none().then_some(first)
-}
-
-/// Name of the link to the socket's directory, beside the link to the socket.
-pub(super) const PLACE: &str = "place";
-
-/// Makes a directory that stays valid while pgthaw runs, with a link to the server's socket. The container can redirect
-/// neither: the directory is in a file system that only this process sees, and the link leads to an opened socket.
-///
-/// # Errors
-/// Unless the socket belongs to the server's user. Needs root.
-pub(super) fn pin_socket(container: &Directory, server: &Postmaster) -> io::Result<PathBuf> {
-    let missing = || io::Error::from(io::ErrorKind::NotFound);
-    let place = server.socket_directory.as_deref().ok_or_else(missing)?;
-    let name = format!(".s.PGSQL.{}", server.port.ok_or_else(missing)?);
-    let socket = container.open_within(place)?.open_socket(&name)?;
-    let owner = std::fs::metadata(format!("/proc/{}", server.pid))?.uid();
-    if fstat(&socket)?.st_uid != owner {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let file_system = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(file_system.as_fd())?;
-    let directory = fsmount(file_system.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-    symlinkat(format!("{OPEN_DIRECTORIES}{}", socket.as_raw_fd()), &directory, name)?;
-    symlinkat(place, &directory, PLACE)?;
-    let path = format!("{OPEN_DIRECTORIES}{}", directory.as_raw_fd());
-    // Later connections open them again.
-    std::mem::forget((socket, directory));
-    Ok(path.into())
-}
-
-/// A user's or group's number in the user namespace of a process, by `uid_map` or `gid_map` (user_namespaces(7)); the
-/// same without a mapping.
-pub(super) fn number_inside(pid: u32, map: &str, number: u32) -> u32 {
-    let map = std::fs::read_to_string(format!("/proc/{pid}/{map}")).unwrap_or_default();
-    let mapped = map.lines().find_map(|line| {
-        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
-        let (inside, outside, count) = (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
-        let at = number.checked_sub(outside).filter(|at| *at < count)?;
-        inside.checked_add(at)
-    });
-    mapped.unwrap_or(number)
 }

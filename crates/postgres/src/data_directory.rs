@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use procfs::Current as _;
 use procfs::process::{Process, all_processes};
 
-use super::container::pin_socket;
+use super::contained_socket::pin_socket;
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
 /// Paths that may be symbolic links: tablespaces and a relocated WAL.
@@ -134,7 +134,8 @@ impl DataDirectory {
         if server.is_here {
             return Some(server);
         }
-        let socket_directory = Some(pin_socket(self.files.container()?, &server).ok()?);
+        let (place, port) = (server.socket_directory.as_deref()?, server.port?);
+        let socket_directory = Some(pin_socket(self.files.container()?, place, port, server.pid).ok()?);
         Some(Postmaster { socket_directory, ..server })
     }
 

@@ -10,6 +10,7 @@ mod buffercache;
 pub mod capability;
 mod catalog;
 mod connect;
+mod contained_socket;
 mod container;
 mod data_directory;
 mod error;

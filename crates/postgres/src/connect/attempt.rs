@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
 use super::system_user::{ActingAs, DEFAULT_PORT, SystemUser};
 use crate::answer::{Columns as _, ask_one};
-use crate::container::number_inside;
+use crate::contained_socket::number_inside;
 use crate::{Address, Error, Result};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;

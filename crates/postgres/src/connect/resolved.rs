@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 
 use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
-use crate::container::PLACE;
+use crate::contained_socket::PLACE;
 use crate::{Address, Error, Result};
 
 /// Timeout per host.
