@@ -253,7 +253,10 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         assert!(output.stderr.contains(expected), "{}", output.stderr);
     };
     refused(&["strategy=nothing,dd"], "points.strategy: \"dd\" is not allowed; write one of nothing, seqscan");
-    refused(&["disk=floppy"], "points.disk: \"floppy\" is unknown; known are gp3, hdd, native and those of [disks]");
+    refused(
+        &["disk=floppy"],
+        "points.disk: \"floppy\" is unknown; known are gp3, hdd, native and names defined in [disks]",
+    );
     refused(&["disk=own", "disks.own=1,fast"], "is not a disk");
     refused(&["disk=own", "disks.own=,,6kB"], "whole pages of 4 kB");
     refused(&["scale=0"], "points.scale: 0 is not allowed");

@@ -6,13 +6,16 @@ use std::os::unix::fs::{MetadataExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use host::linux::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit};
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use host::units::Bytes;
 use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::map::{main_fork, relation};
+use crate::memory_limit::MemoryLimit;
 use crate::servers::{self, Output, TestServer, below, output_of, wait_until};
 use crate::waits::can_probe;
 
@@ -159,6 +162,39 @@ fn a_server_with_a_network_of_its_own_is_found_by_any_process_and_restored() {
     assert_cached(&by_directory.json(), &contained, 1.0);
     let checked = contained.pgthaw(&["doctor", "--container", &pid]);
     assert!(checked.stdout.contains("/run/contained") && checked.stdout.contains("postmaster"), "{checked:?}");
+}
+
+/// As a runtime limits a container: its memory, and its reads.
+#[test]
+fn a_restore_stays_within_the_limits_of_the_servers_cgroup() {
+    needs_root!();
+    let Some(memory) = MemoryLimit::create(512 << 20) else { return };
+    let contained = Contained::start(&["--net"]);
+    contained.psql(TABLES).ok();
+    let pid = contained.pid().to_string();
+    let device = host::linux::block_device::read_block_device(&contained.server.data_directory()).unwrap();
+    let reads = ReadLimit { reads_per_second: Some(4000), read_bytes_per_second: Some(Bytes(40_000_000)) };
+    let limit = DeviceLimit { number: device.number, reads, writes: WriteLimit::default() };
+    let Ok(disk) = DiskLimit::create(vec![limit], false, None) else { untested!("no disk limit can be set") };
+    for pid in [&[contained.pid()][..], &below(contained.pid())].concat() {
+        memory.add(pid);
+        disk.join(pid).unwrap();
+    }
+    contained.pgthaw(&["snapshot", "take", "--quiet", "--container", &pid]).ok();
+    contained.evict();
+    let (read, cached) = (disk.read_usage().unwrap(), memory.cached_bytes());
+    let planned =
+        contained.pgthaw(&["restore", "--dry-run", "--json", "--tier", "os", "--container", &pid]).ok().json();
+    let restored = contained.pgthaw(&["restore", "--json", "--tier", "os", "--container", &pid]).ok().json();
+    for receipt in [planned, restored] {
+        assert_eq!(receipt["device"]["source"], "cgroup", "{receipt}");
+        assert_eq!(receipt["device"]["bandwidth"], 40_000_000, "{receipt}");
+    }
+    assert_cached(&contained.pgthaw(&["map", "--json", "--container", &pid]).ok().json(), &contained, 1.0);
+    let read = disk.read_usage().unwrap().read_bytes.0 - read.read_bytes.0;
+    assert!(read > 20_000_000, "{read} bytes within the limit");
+    let charged = memory.cached_bytes() - cached;
+    assert!(charged > 20_000_000, "{charged} bytes charged");
 }
 
 #[test]

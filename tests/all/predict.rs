@@ -349,7 +349,10 @@ fn beside_a_stopped_server_relations_count_by_what_was_looked_up() {
     server.pgthaw(&["snapshot", "take", "--dir", "readers"]).ok();
     server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let (after_load, told) = predict(&server, "load");
-    assert!(told.contains("half from tables and half from") && told.contains("may stem from a bulk load"), "{told}");
+    assert!(
+        told.contains("half to tables and half to indexes") && told.contains("may stem from a bulk load"),
+        "{told}"
+    );
     let (after_readers, told) = predict(&server, "readers");
     assert!(
         told.contains("in proportion to their lookups before the snapshot") && !told.contains("bulk load"),

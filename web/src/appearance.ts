@@ -22,7 +22,7 @@ class Teller {
 
 export class Appearance extends Teller {
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  #chosenTheme = readTheme();
+  #chosenTheme = tryStorage((storage) => storage.getItem(THEME_KEY));
   /** True while printing: charts then are light, and those off screen are drawn too. */
   isPrinting = false;
 
@@ -33,7 +33,7 @@ export class Appearance extends Teller {
       this.isPrinting = event === "beforeprint";
       this.#changed();
     });
-    this.#markTheme();
+    this.#changed();
   }
 
   get theme(): Theme {
@@ -42,28 +42,22 @@ export class Appearance extends Teller {
   }
 
   toggleTheme(): void {
-    this.#chosenTheme = this.theme.isDark ? "light" : "dark";
-    try {
-      localStorage.setItem(THEME_KEY, this.#chosenTheme);
-    } catch {
-      // Pages opened from a file may lack storage; the choice then lasts for the session.
-    }
+    const chosen = this.theme.isDark ? "light" : "dark";
+    this.#chosenTheme = chosen;
+    tryStorage((storage) => storage.setItem(THEME_KEY, chosen));
     this.#changed();
   }
 
   #changed(): void {
-    this.#markTheme();
-    this.tell();
-  }
-
-  #markTheme(): void {
     document.documentElement.dataset["theme"] = this.theme.isDark ? "dark" : "light";
+    this.tell();
   }
 }
 
-function readTheme(): string | null {
+/** Pages opened from a file may lack storage; the choice then lasts for the session. */
+function tryStorage<T>(use: (storage: Storage) => T): T | null {
   try {
-    return localStorage.getItem(THEME_KEY);
+    return use(localStorage);
   } catch {
     return null;
   }

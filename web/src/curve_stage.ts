@@ -3,15 +3,12 @@ import { element, swatch } from "./element";
 import { spreadOf } from "./metrics";
 import { SERIES, type SeriesStyle, seriesStyle, strategyStyle } from "./palette";
 import type { Source } from "./source";
-import type { Judgement, PointSummary, RelationResidency, StudyData, TrialSeries } from "../generated/record";
+import type { PointSummary, RelationResidency, StudyData, TrialOutline, TrialSeries } from "../generated/record";
 
-export interface Drawn {
+export interface Drawn extends Pick<TrialOutline, "repeat" | "judgement" | "no_verdict"> {
   name: string;
-  repeat: number;
   series: TrialSeries | null;
   residency: RelationResidency[];
-  judgement: Judgement | null;
-  no_verdict: string | null;
   startBytes: number;
 }
 

@@ -32,10 +32,7 @@ type Read = [at: number, value: number | null][];
 function curveOf(trials: Drawn[], name: string, read: (trial: Drawn, series: TrialSeries | null) => Read): Curve {
   const byInstant = new Map<number, number[]>();
   for (const [at, value] of trials.filter((trial) => trial.name === name).flatMap((trial) => read(trial, trial.series))) {
-    if (value === null) continue;
-    const values = byInstant.get(at);
-    if (values) values.push(value);
-    else byInstant.set(at, [value]);
+    if (value !== null) byInstant.set(at, [...(byInstant.get(at) ?? []), value]);
   }
   const points = [...byInstant].sort(([a], [b]) => a - b).map(([at, values]) => ({ at, median: median(values) ?? 0, min: Math.min(...values), max: Math.max(...values) }));
   return { name, points };

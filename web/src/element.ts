@@ -50,12 +50,8 @@ export const paragraph = (className: string, ...text: Child[]): HTMLElement => e
 export const alarm = (error: unknown): HTMLElement =>
   element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error));
 
-interface TableOptions {
-  id?: string;
-  className?: string;
-  /** Columns of text; others hold right-aligned numbers. */
-  texts?: number[];
-}
+/** `texts` are the columns of text; others hold right-aligned numbers. */
+type TableOptions = { id?: string; className?: string; texts?: number[] };
 
 /** A table that scrolls within its box. The first cell of a row is its header. */
 export function table(caption: string, titles: string[], rows: Child[][], { id, className = "", texts = [0] }: TableOptions = {}): HTMLElement {

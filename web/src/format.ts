@@ -100,9 +100,7 @@ export const unbroken = (text: string): string =>
   text.replaceAll(" × ", "\u00a0×\u00a0").replace(/(\d) s\b/g, "$1\u00a0s");
 
 /** 2026-11-21 23:30:05 UTC */
-export function time(iso: string): string {
-  return `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-}
+export const time = (iso: string): string => `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
 /** Median, and range if its ends look different. A missing value is shown as more than `limit`. */
 export function spread(value: Spread | null, render: (value: number) => string, limit: string): { median: string; range: string | null } {

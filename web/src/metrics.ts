@@ -2,12 +2,7 @@ import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZ
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
 /** Spread of a figure over a point's trials. A value not reached is infinite. */
-export interface Range {
-  median: number;
-  min: number;
-  max: number;
-  interval: Spread["interval"];
-}
+export type Range = Record<"median" | "min" | "max", number> & Pick<Spread, "interval">;
 
 export interface Metric extends Scale {
   id: string;
@@ -79,16 +74,14 @@ export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 
 /** `394–719`, or "" if both ends look the same. */
-export function rangeText(range: Range | null, render: (value: number) => string): string {
+export function rangeText(range: Pick<Range, "min" | "max"> | null, render: (value: number) => string): string {
   if (range === null) return "";
   const [low, high] = [render(range.min), render(range.max)];
   return low === high ? "" : `${low}–${high}`;
 }
 
 /** The median's interval if known, else the trials' range. */
-export function endsOf({ min, max, interval }: Range): { min: number; max: number } {
-  return interval ? { min: interval.low, max: interval.high } : { min, max };
-}
+export const endsOf = ({ min, max, interval }: Range): Pick<Range, "min" | "max"> => (interval ? { min: interval.low, max: interval.high } : { min, max });
 
 /** The median's interval and coverage, if known: `380–720 (holds in 75 %)`. */
 export function intervalText(range: Range | null, render: (value: number) => string): string {

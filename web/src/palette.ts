@@ -2,37 +2,21 @@
 // differs for all kinds of colour vision, on light and dark paper. No two series of a chart share both symbol and
 // dashes.
 
-export interface Theme {
-  isDark: boolean;
-  /** Background of boxes and of the page. */
-  paper: string;
-  surround: string;
-  ink: string;
-  soft: string;
-  rule: string;
-  warn: string;
-  heat: [string, string, string];
-}
-
-const LIGHT: Theme = {
+/** `paper` is the background of boxes, `surround` that of the page. */
+const LIGHT = {
   isDark: false, paper: "#ffffff", surround: "#fbfbf9", ink: "#1b2126", soft: "#5b6670", rule: "#dfe3e4", warn: "#9a6700", heat: ["#e8eef3", "#f0a868", "#9c3205"],
 };
 const DARK: Theme = {
   isDark: true, paper: "#181c20", surround: "#121518", ink: "#e9ecee", soft: "#9ba6af", rule: "#31383e", warn: "#e3b341", heat: ["#25303a", "#a8531c", "#ffc08a"],
 };
 
+export type Theme = typeof LIGHT;
+
 export const theme = (isDark: boolean): Theme => (isDark ? DARK : LIGHT);
 
-export interface Symbol {
-  path: string;
-  sign: string;
-}
+export type Symbol = Record<"path" | "sign", string>;
 
-export interface Hue {
-  light: string;
-  dark: string;
-  symbol: Symbol;
-}
+export type Hue = Record<"light" | "dark", string> & { symbol: Symbol };
 
 export const SYMBOLS = {
   circle: { path: "M5 1A4 4 0 1 1 5 9A4 4 0 1 1 5 1Z", sign: "●" },

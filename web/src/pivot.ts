@@ -8,31 +8,26 @@ export interface Axis {
   values: string[];
 }
 
+/** `facet` is the axis of the small multiples; empty for none. */
+type Place = "x" | "y" | "facet";
+
 /** Axes of charts and tables. Other axes are fixed at a value. */
-export interface Layout {
-  x: string;
-  y: string;
-  /** Axis of the small multiples; empty for none. */
-  facet: string;
+interface Layout extends Record<Place, string> {
   fixed: Record<string, string>;
 }
 
 /** More panels would be too small. */
 export const MOST_FACETS = 12;
 
-export function axesOf({ sweep, points }: StudyData): Axis[] {
-  return sweep.varied.map((name, index) => {
-    const values = [...new Set(points.map((point) => point.values[index] ?? ""))];
-    return { name, values: inOrder(values) };
-  });
-}
+export const axesOf = ({ sweep, points }: StudyData): Axis[] =>
+  sweep.varied.map((name, index) => ({ name, values: inOrder([...new Set(points.map((point) => point.values[index] ?? ""))]) }));
 
 const UNITS: Record<string, number> = {
   "": 1, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86_400, B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4,
 };
 
 /** PostgreSQL's units: `512MB`, `30s`; `null` if not a number. */
-export function quantityOf(value: string): number | null {
+function quantityOf(value: string): number | null {
   const found = /^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$/.exec(value);
   const unit = UNITS[found?.[2] ?? "?"];
   return found && unit !== undefined ? Number(found[1]) * unit : null;
@@ -46,26 +41,17 @@ function inOrder(values: string[]): string[] {
 }
 
 /** By default clients are columns and scale is rows. */
-export function defaultLayout(axes: Axis[]): Layout {
+function defaultLayout(axes: Axis[]): Record<Place, string> {
   const names = axes.map((axis) => axis.name);
   const x = names.includes("clients") ? "clients" : (names[0] ?? "");
   const rest = names.filter((name) => name !== x);
   const y = rest.includes("scale") ? "scale" : (rest[0] ?? "");
   const facet = axes.find(({ name, values }) => name !== x && name !== y && values.length <= MOST_FACETS)?.name ?? "";
-  return completed({ x, y, facet, fixed: {} }, axes);
-}
-
-/** Puts an axis at `place`, in exchange for the axis that was there. */
-export function withAxis(layout: Layout, place: "x" | "y" | "facet", name: string, axes: Axis[]): Layout {
-  const before = layout[place];
-  const changed = { ...layout };
-  for (const other of ["x", "y", "facet"] as const) if (changed[other] === name && name !== "") changed[other] = before;
-  changed[place] = name;
-  return completed(changed, axes);
+  return { x, y, facet };
 }
 
 /** Fixes hidden axes at valid values. */
-export function completed(layout: Layout, axes: Axis[]): Layout {
+function completed(layout: Layout, axes: Axis[]): Layout {
   const isAxis = (name: string): boolean => axes.some((axis) => axis.name === name);
   const [x, y, facet] = [layout.x, layout.y, layout.facet].map((name) => (isAxis(name) ? name : "")) as [string, string, string];
   const still = axes.filter((axis) => ![x, y, facet].includes(axis.name));
@@ -76,12 +62,7 @@ export function completed(layout: Layout, axes: Axis[]): Layout {
 }
 
 /** A single empty value for a missing axis. */
-export function valuesOf(axes: Axis[], name: string): string[] {
-  return axes.find((axis) => axis.name === name)?.values ?? [""];
-}
-
-/** Why a point's figures are doubtful, the worst reason first. */
-export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
+export const valuesOf = (axes: Axis[], name: string): string[] => axes.find((axis) => axis.name === name)?.values ?? [""];
 
 /**
  * Kinds for which Finding::is_refusing (finding.rs) holds: the trial measured something other than requested. A
@@ -91,11 +72,11 @@ const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "gener
 
 export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
 
-export function againstOf({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] {
-  return [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
-}
+export const againstOf = ({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] =>
+  [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
 
-export function doubtOf(point: PointSummary | null): Doubt {
+/** Why a point's figures are doubtful, the worst reason first. */
+export function doubtOf(point: PointSummary | null): "failed" | "missing" | "refused" | "doubtful" | null {
   if (point === null) return "missing";
   if (metricsOf({ points: [point] }).length === 0) return "failed";
   if (point.verdicts.some(({ is_refusing: isRefusing }) => isRefusing)) return "refused";
@@ -139,8 +120,11 @@ export class StudyState extends Stage {
     this.tell();
   }
 
-  setAxis(place: "x" | "y" | "facet", name: string): void {
-    this.#change(withAxis(this.layout, place, name, this.axes));
+  /** Puts an axis at `place`, in exchange for the axis that was there. */
+  setAxis(place: Place, name: string): void {
+    const changed = { ...this.layout };
+    for (const other of ["x", "y", "facet"] as const) if (changed[other] === name && name !== "") changed[other] = this.layout[place];
+    this.#change(completed({ ...changed, [place]: name }, this.axes));
   }
 
   setFixed(axis: string, value: string): void {

@@ -86,7 +86,17 @@ impl Explain for Error {
                     "this path is a directory: `pgthaw snapshot list --dir {directory}` lists the snapshots in it, and `pgthaw restore --dir {directory}` restores the best one"
                 ));
             }
-            Error::File { source, .. } => return file_hint(source).map(str::to_owned),
+            Error::File { source, .. } => match source.kind() {
+                _ if is_too_few_files(source) => TOO_FEW_FILES,
+                io::ErrorKind::PermissionDenied => {
+                    "run pgthaw as the owner of this path, or give another directory with --dir"
+                }
+                io::ErrorKind::FileTooLarge => {
+                    "existing snapshots are intact; free some space, or give another directory with --dir"
+                }
+                io::ErrorKind::NotADirectory => "a part of this path is a file: give a directory with --dir",
+                _ => return None,
+            },
             Error::Flawed { flaw: Flaw::NotOne(_), .. } => "`pgthaw snapshot list` lists the snapshots",
             Error::Flawed { flaw: Flaw::Damaged(_), path } => {
                 let file = postgres::quote_argument(&path.display().to_string());
@@ -140,18 +150,4 @@ impl Explain for Error {
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
     format!("the server's owner keeps snapshots in {directory}: `pgthaw … --dir {directory}`")
-}
-
-fn file_hint(source: &io::Error) -> Option<&'static str> {
-    match source.kind() {
-        _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
-        io::ErrorKind::PermissionDenied => {
-            Some("run pgthaw as the owner of this path, or give another directory with --dir")
-        }
-        io::ErrorKind::FileTooLarge => {
-            Some("existing snapshots are intact; free some space, or give another directory with --dir")
-        }
-        io::ErrorKind::NotADirectory => Some("a part of this path is a file: give a directory with --dir"),
-        _ => None,
-    }
 }

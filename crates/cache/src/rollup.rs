@@ -6,25 +6,20 @@ use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 /// Maximum number of ancestors: the parents in an untrusted snapshot may form a circle.
 const LEVELS: usize = 64;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum RolledUp {
     /// A table with its indexes and TOAST; a partitioned table as a whole.
     #[default]
+    #[strum(serialize = "table")]
     ToTable,
     /// A table or partition with its indexes and TOAST.
+    #[strum(serialize = "partition")]
     ToPartition,
+    #[strum(serialize = "relation")]
     Not,
 }
 
-impl RolledUp {
-    pub fn name(self) -> &'static str {
-        match self {
-            RolledUp::ToTable => "table",
-            RolledUp::ToPartition => "partition",
-            RolledUp::Not => "relation",
-        }
-    }
-}
+host::named!(RolledUp);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {

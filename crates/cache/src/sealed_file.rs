@@ -34,7 +34,8 @@ use host::files::open_regular;
 #[derive(Debug)]
 pub struct Sealed {
     pub parquet: ParquetMetaData,
-    digest: Option<String>,
+    /// `None` if not verified.
+    digest: Option<Option<String>>,
 }
 
 impl Sealed {
@@ -44,18 +45,18 @@ impl Sealed {
 
     pub fn read(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
         let footer = Footer::read(source)?;
-        let digest = verify(source, &footer)?;
+        let digest = Some(verify(source, &footer)?);
         Ok(Sealed { parquet: decode_footer(&footer)?, digest })
     }
 
-    pub fn key_values(&self) -> &[KeyValue] {
-        self.parquet.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
-    }
-
-    pub fn check_digest(&self, metadata: &Metadata<'_>) -> Result<(), Flaw> {
-        match self.digest.as_deref() == Some(metadata.text(KEY)?) {
-            true => Ok(()),
-            false => Err(Flaw::Damaged("its checksum is misplaced".into())),
+    pub fn metadata(&self, format: &str, known: u32) -> Result<Metadata<'_>, Flaw> {
+        let pairs = self.parquet.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
+        let metadata = Metadata::new(pairs, format, known)?;
+        match &self.digest {
+            Some(digest) if digest.as_deref() != Some(metadata.text(KEY)?) => {
+                Err(Flaw::Damaged("its checksum is misplaced".into()))
+            }
+            _ => Ok(metadata),
         }
     }
 
@@ -271,11 +272,6 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// Maximum size of a footer, which takes about 1 kB per row group: some 8 MB for a film of 10⁹ events.
 const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
-/// Bytes before the checksum in thrift's compact form: key, type "binary" and length.
-fn marker() -> Vec<u8> {
-    [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
-}
-
 pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
     let missing = || Flaw::Damaged("its footer has no checksum".into());
     let offset = Footer::read(file)?.checksum_offset().ok_or_else(missing)?;
@@ -296,9 +292,7 @@ pub fn open_written(path: &Path) -> Result<File, Flaw> {
 }
 
 fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, Flaw> {
-    let Some(offset) = footer.checksum_offset() else {
-        return Ok(None);
-    };
+    let Some(offset) = footer.checksum_offset() else { return Ok(None) };
     let start = (offset - footer.offset) as usize;
     let written = footer.bytes.get(start..start + ZEROS.len()).unwrap_or_default();
     let digest = compute_digest(source, offset).map_err(|source| Flaw::Failed { action: "read", source })?;
@@ -348,7 +342,8 @@ impl Footer {
 
     /// Finds the checksum after the last `marker`, because the label of a snapshot may contain the same bytes.
     pub fn checksum_offset(&self) -> Option<u64> {
-        let marker = marker();
+        // Bytes before the checksum in thrift's compact form: key, type "binary" and length.
+        let marker = [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
         (found + ZEROS.len() <= self.bytes.len()).then_some(self.offset + found as u64)
     }
@@ -363,6 +358,10 @@ pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<Stri
     hasher.update(ZEROS);
     io::copy(&mut reader, &mut hasher)?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+pub fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
 /// Unwraps I/O errors, because some, such as a full disk, have their own hint.

@@ -133,12 +133,8 @@ impl ConnectionArguments {
     /// Data directory that `--data-dir` or `--container` names.
     pub fn open_directory(&self) -> Result<Option<DataDirectory>, Error> {
         let Some(container) = &self.container else {
-            return self
-                .data_dir
-                .as_deref()
-                .map(DataDirectory::open)
-                .transpose()
-                .map(|found| found.map(DataDirectory::as_seen_by_its_server));
+            let found = self.data_dir.as_deref().map(DataDirectory::open).transpose()?;
+            return Ok(found.map(DataDirectory::as_seen_by_its_server));
         };
         if self.found.get().is_none() {
             let _ = self.found.set(DataDirectory::of_container(container)?);

@@ -9,15 +9,15 @@ use host::linux::cgroup::{ReadLimit, read_limit_of};
 use host::units::Bytes;
 use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
-/// Stored profile of the directory's device, probed under this process's read limit.
-pub fn find_profile(directory: &Path) -> Result<Option<DeviceRecord>, Error> {
+/// Stored profile of the directory's device, probed under the read limit of this process and the server.
+pub fn find_profile(directory: &Path, server: Option<u32>) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(directory)?;
-    ProfileStore::open().find(&device, own_limit(&device))
+    ProfileStore::open().find(&device, find_limit(&device, server))
 }
 
 /// As `find_profile`; `None` without a directory or known device.
-pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>, Error> {
-    match directory.map(find_profile) {
+pub fn find_profile_of(directory: Option<&Path>, server: Option<u32>) -> Result<Option<DeviceRecord>, Error> {
+    match directory.map(|directory| find_profile(directory, server)) {
         None | Some(Err(Error::Linux(_))) => Ok(None),
         Some(found) => found,
     }
@@ -27,18 +27,24 @@ pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,
     directory: Option<&Path>,
+    server: Option<u32>,
 ) -> Result<(Device, String), Error> {
     let is_told = riops.is_some() || rbps.is_some();
-    let (known, source) = match find_profile_of(directory)? {
+    let (known, source) = match find_profile_of(directory, server)? {
         Some(record) => {
             let day = record.measured_at.strftime("%Y-%m-%d");
             let source = if is_told { format!("as given; latency probed {day}") } else { format!("probed {day}") };
             (probed(&record), source)
         }
         None => {
-            let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::default();
-            let source =
-                if is_told { "as given" } else { "the rates of a common cloud volume: this device was not probed" };
+            let limit = directory.and_then(|directory| read_block_device(directory).ok());
+            let limit = limit.map(|device| find_limit(&device, server)).unwrap_or_default();
+            let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::limited(limit);
+            let source = match (is_told, limit == ReadLimit::default()) {
+                (true, _) => "as given",
+                (_, false) => "the limit of the cgroup",
+                _ => "the rates of a common cloud volume: this device was not probed",
+            };
             (Device::with_limits(reads_per_second, bandwidth.0 as f64, DEFAULT_LATENCY_SECONDS), source.to_owned())
         }
     };
@@ -73,6 +79,9 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
     told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
 }
 
-pub fn own_limit(device: &BlockDevice) -> ReadLimit {
-    read_limit_of(std::process::id(), device.number).unwrap_or_default()
+/// Lowest read limit of this process and the server.
+pub fn find_limit(device: &BlockDevice, server: Option<u32>) -> ReadLimit {
+    let limited = std::iter::once(std::process::id()).chain(server);
+    let limits = limited.filter_map(|pid| read_limit_of(pid, device.number).ok());
+    limits.fold(ReadLimit::default(), ReadLimit::and)
 }

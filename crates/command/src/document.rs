@@ -136,9 +136,7 @@ impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::Occupied(_) => ErrorKind::Usage,
-            Error::Write { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                ErrorKind::Privilege
-            }
+            Error::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Encode(_) | Error::Write { .. } => ErrorKind::Failed,
         }
     }
@@ -154,10 +152,8 @@ impl Explain for Error {
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
-        match self {
-            Error::Write { path, source } => FullDisk::of_file(source, path, Some("-o, --html")),
-            Error::Encode(_) | Error::Occupied(_) => None,
-        }
+        let Error::Write { path, source } = self else { return None };
+        FullDisk::of_file(source, path, Some("-o, --html"))
     }
 }
 

@@ -151,10 +151,7 @@ impl Token {
 
 /// Refusal of a request; `None` admits it.
 pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Response<String>> {
-    let verdict = match find_host(uri, headers) {
-        Ok(host) => judge(token, host, headers, uri),
-        Err(Ambiguous) => Verdict::Reject,
-    };
+    let verdict = find_host(uri, headers).map_or_else(|ambiguous| ambiguous, |host| judge(token, host, headers, uri));
     match verdict {
         Verdict::Pass => None,
         Verdict::Remember(secret) => Some(remember(&secret)),
@@ -199,15 +196,13 @@ enum Verdict {
     Reject,
 }
 
-struct Ambiguous;
-
 /// Host from the `Host` header or the request line (as sent to a proxy), which must agree. HTTP/1.0 needs neither.
-fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
+fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Verdict> {
     let mut named = headers.get_all(HOST).iter();
-    let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
+    let host = named.next().map(|host| host.to_str().map_err(|_| Verdict::Reject)).transpose()?;
     match (host, uri.authority().map(Authority::as_str)) {
-        _ if named.next().is_some() => Err(Ambiguous),
-        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(Ambiguous),
+        _ if named.next().is_some() => Err(Verdict::Reject),
+        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(Verdict::Reject),
         (host, other) => Ok(host.or(other)),
     }
 }

@@ -71,9 +71,7 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ExportTo { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                ErrorKind::Privilege
-            }
+            Error::ExportTo { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::ExportTo { .. } | Error::Export(_) => ErrorKind::Failed,
         }
     }
@@ -83,10 +81,8 @@ impl Explain for Error {
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
-        match self {
-            Error::ExportTo { path, option, source } => FullDisk::of_file(source, path, Some(option)),
-            Error::Export(_) => None,
-        }
+        let Error::ExportTo { path, option, source } = self else { return None };
+        FullDisk::of_file(source, path, Some(option))
     }
 }
 

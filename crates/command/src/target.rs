@@ -52,13 +52,11 @@ pub fn find_cluster(arguments: &ConnectionArguments) -> Option<u64> {
 
 /// Data directory, if known without connecting.
 pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
-    match arguments.open_directory()? {
-        Some(directory) => Ok(Some(directory)),
-        None => {
-            let socket = arguments.connect_options()?.socket_file();
-            Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
-        }
+    if let Some(directory) = arguments.open_directory()? {
+        return Ok(Some(directory));
     }
+    let socket = arguments.connect_options()?.socket_file();
+    Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
 }
 
 // ---- cluster ----
@@ -110,9 +108,7 @@ impl Target {
     }
 
     pub fn let_go(&mut self) {
-        if let Some(server) = &mut self.server {
-            server.let_go();
-        }
+        self.server.iter_mut().for_each(Server::let_go);
     }
 
     /// Without a server, OIDs serve as names.
@@ -138,19 +134,17 @@ impl Target {
     }
 
     pub fn last_start(&self) -> LastStart {
+        let told = self.server.as_ref().and_then(|server| server.started_at).map_or(LastStart::Unknown, LastStart::At);
         match (&self.data_directory, &self.server) {
             // On another host or in a container, only SQL knows the server's start.
-            (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
-                LastStart::At(*at)
-            }
+            (_, Some(Server { started_at: Some(_), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => told,
             (Some(directory), None) => last_start_of(directory),
             // A server that answers is running, even if its process is invisible, as in a container.
-            (Some(directory), Some(server)) => match (last_start_of(directory), server.started_at) {
-                (LastStart::NotRunning, at) => at.map_or(LastStart::Unknown, LastStart::At),
-                (known, _) => known,
+            (Some(directory), Some(_)) => match last_start_of(directory) {
+                LastStart::NotRunning => told,
+                known => known,
             },
-            (None, Some(server)) => server.started_at.map_or(LastStart::Unknown, LastStart::At),
-            (None, None) => LastStart::Unknown,
+            (None, _) => told,
         }
     }
 

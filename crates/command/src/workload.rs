@@ -68,10 +68,11 @@ impl Classes {
     }
 }
 
-/// Makes one class per table and two per index. Without counted lookups, all requests count as point lookups.
+/// Makes the model's classes of block requests: one per table and two per index. If the server has not counted index
+/// scans, treats all requests as point lookups.
 ///
 /// # Errors
-/// If the counted scans do not explain a table's requests.
+/// If a table's scans are too few to account for its block requests.
 pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popularity>) -> Result<Classes, Error> {
     let made = make_classes_by(|counts, table, name| counts.of_table(table, name), activity, map, told)?;
     if !made.classes.is_empty() {
@@ -332,8 +333,7 @@ impl<'a> Counts<'a> {
         let mut accesses = Accesses::default();
         let requests = self.per(index.requests);
         let scans = self.per(index.scans);
-        let is_tree = matches!(index.access_method.as_str(), "" | "btree");
-        if !is_tree {
+        if !matches!(index.access_method.as_str(), "" | "btree") {
             accesses.add(requests, requests);
             accesses.assumptions.push(format!("{name} ({}): requests are assumed to be random", index.access_method));
             return accesses;

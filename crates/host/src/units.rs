@@ -65,6 +65,14 @@ macro_rules! fieldwise {
     };
 }
 
+/// Pairs of a struct's fields, to be changed, with those of another: `field_pairs!(self, other: reads, writes)`.
+#[macro_export]
+macro_rules! field_pairs {
+    ($one:ident, $other:ident: $($field:ident),+) => {
+        [$((&mut $one.$field, $other.$field)),+]
+    };
+}
+
 /// Part of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, strum::Display, IntoStaticStr, JsonSchema)]

@@ -33,9 +33,9 @@ impl Explain for Error {
         match self {
             Error::Linux(error) => error.kind(),
             Error::Postgres(error) => error.kind(),
-            Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
             Error::NotHere => ErrorKind::Privilege,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
             Error::NotARecord { .. } | Error::OtherRecord { .. } | Error::File { .. } => ErrorKind::Failed,
         }
     }

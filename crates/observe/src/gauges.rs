@@ -114,15 +114,6 @@ impl OsSample {
 }
 
 impl TaskShare {
-    pub fn new(tasks: u32, time: TaskTime, per_second: impl Fn(f64) -> f64) -> TaskShare {
-        TaskShare {
-            tasks,
-            cpu_seconds: per_second(time.cpu.as_secs_f64()),
-            run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
-            involuntary_switches: per_second(time.involuntary_switches as f64),
-        }
-    }
-
     fn plus(self, other: TaskShare) -> TaskShare {
         TaskShare {
             tasks: self.tasks.saturating_add(other.tasks),
@@ -371,7 +362,12 @@ impl Span<'_> {
     }
 
     fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
-        TaskShare::new(tasks, time, |amount| self.per_second(amount))
+        TaskShare {
+            tasks,
+            cpu_seconds: self.per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: self.per_second(time.run_delay.as_secs_f64()),
+            involuntary_switches: self.per_second(time.involuntary_switches as f64),
+        }
     }
 
     fn grown(&self, from: Duration, to: Duration) -> f64 {

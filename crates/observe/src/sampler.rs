@@ -1,7 +1,6 @@
 //! Reads a trial's counters every second on an absolute schedule, in a thread.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,6 +28,7 @@ pub enum Cadence {
 /// Maximum share of one processor for counting cached pages, with `Cadence::Sparing`.
 const RESIDENCY_SHARE: f64 = 0.005;
 
+#[derive(Debug)]
 pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
@@ -46,12 +46,6 @@ struct Resident {
     relations: Vec<Bytes>,
     /// Monotonic instant of the next count.
     good_until: Duration,
-}
-
-impl fmt::Debug for Sources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources").field("devices", &self.devices).field("files", &self.files.len()).finish()
-    }
 }
 
 impl Sources {
@@ -73,27 +67,21 @@ impl Sources {
 
     fn count_resident(&self) -> Result<Resident, Error> {
         let began = clock::read_monotonic();
-        let (bytes, relations) = self.read_resident()?;
+        let (mut all, mut relations) = (Bytes(0), vec![Bytes(0); self.relations]);
+        for (relation, file) in &self.files {
+            let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_bytes));
+            let bytes = Bytes(file.read_counts(range)?.cached * self.page_bytes);
+            all += bytes;
+            if let Some(own) = relation.and_then(|place| relations.get_mut(place)) {
+                *own += bytes;
+            }
+        }
         let ended = clock::read_monotonic();
         let good_for = match self.cadence {
             Cadence::Close => Duration::ZERO,
             Cadence::Sparing => ended.saturating_sub(began).div_f64(RESIDENCY_SHARE),
         };
-        Ok(Resident { bytes, relations, good_until: began + good_for })
-    }
-
-    fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
-        let mut all = Bytes(0);
-        let mut relations = vec![Bytes(0); self.relations];
-        for (relation, file) in &self.files {
-            let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_bytes));
-            let bytes = file.read_counts(range)?.cached * self.page_bytes;
-            all.0 += bytes;
-            if let Some(own) = relation.and_then(|place| relations.get_mut(place)) {
-                own.0 += bytes;
-            }
-        }
-        Ok((all, relations))
+        Ok(Resident { bytes: all, relations, good_until: began + good_for })
     }
 }
 
@@ -430,7 +418,8 @@ mod tests {
         let of_another = SystemPageCache::new().open(file.path()).unwrap().unwrap();
         let mut sources = sources(vec![cached]);
         sources.files.push((None, of_another));
-        assert_eq!(sources.read_resident().unwrap(), (Bytes(2 << 20), vec![Bytes(1 << 20)]));
+        let Resident { bytes, relations, .. } = sources.count_resident().unwrap();
+        assert_eq!((bytes, relations), (Bytes(2 << 20), vec![Bytes(1 << 20)]));
     }
 }
 

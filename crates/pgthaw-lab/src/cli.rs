@@ -64,6 +64,7 @@ impl Cli {
             Command::Completions(arguments) => {
                 completions::run(arguments, Cli::command().name("pgthaw-lab"), "pgthaw-lab").await
             }
+            // A child process that runs the strategy `one-read-per-range`.
             Command::ReadRanges { list } => {
                 apply_read_ranges(&list)?;
                 Ok(ExitStatus::Done)

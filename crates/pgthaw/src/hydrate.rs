@@ -63,7 +63,11 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
     // A new volume rarely has a stored device profile; the default is that of a typical cloud volume.
-    let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
+    let (device, unusable) = DeviceArguments::default().choose(
+        Some(&directory.path),
+        directory.find_postmaster_pid(),
+        Some(arguments.threads),
+    );
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
     let (sharing, max_rate) = arguments.pace.pace;

@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use cache::warm::{Control, Phase, Watcher};
 use host::linux::threads::lock;
@@ -25,13 +25,9 @@ impl WarmProgress {
     }
 
     pub fn finish(&self) {
-        if let Some((bar, ..)) = self.lock().take() {
+        if let Some((bar, ..)) = lock(&self.now).take() {
             bar.finish();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<(Progress, u64, u64)>> {
-        lock(&self.now)
     }
 }
 
@@ -49,11 +45,11 @@ impl Watcher for WarmProgress {
             Phase::Evicting => steps("evicting"),
             Phase::Hydrating => bytes("hydrating"),
         };
-        *self.lock() = Some((bar, 0, total));
+        *lock(&self.now) = Some((bar, 0, total));
     }
 
     fn advance(&self, amount: u64) {
-        if let Some((bar, done, total)) = &mut *self.lock() {
+        if let Some((bar, done, total)) = &mut *lock(&self.now) {
             *done += amount;
             bar.reach(*done, *total);
         }

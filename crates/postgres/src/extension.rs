@@ -168,13 +168,12 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 
 /// Installs into `public` if that exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<()> {
-    let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";
     let (schema,): (String,) = ask_one(connection, "find a schema to install into", question).await?;
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}");
-    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
-    Ok(())
+    let done = sqlx::query(AssertSqlSafe(statement)).execute(connection).await;
+    done.map(drop).map_err(|source| Error::Query { action: CREATE_EXTENSION, source })
 }
 
 pub(super) async fn explain_refusal(

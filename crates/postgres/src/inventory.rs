@@ -5,40 +5,40 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 
+use super::Result;
 use super::answer::{Columns as _, ask_all, ask_one, columns, in_time};
 use super::secrets::keep_setting;
-use super::{Error, Result};
 
 /// Values as other sessions' SHOW prints them.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let path = read_configured_path(connection).await;
-    let rows = fetch_as_others(connection, "read the settings", sqlx::query(include_str!("sql/settings_13.sql")));
-    let kept = |row: PgRow| {
+    let decode = |row: &PgRow| {
         let name: String = row.try_get("name")?;
         let value = keep_setting(&name, row.try_get("value")?);
         Ok((name, value))
     };
-    let kept: Result<Vec<_>, _> = rows.await?.into_iter().map(kept).collect();
-    let mut settings = kept.map_err(|source| Error::Query { action: "read the settings", source })?;
+    let question = sqlx::query(include_str!("sql/settings_13.sql"));
+    let mut settings: Vec<(String, String)> = fetch_as_others(connection, question, decode).await?;
     settings.extend(path.map(|path| (SEARCH_PATH.to_owned(), path)));
     settings.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(settings)
 }
 
 /// Runs a query without this session's own settings.
-async fn fetch_as_others(
+async fn fetch_as_others<T>(
     connection: &mut PgConnection,
-    action: &'static str,
     question: Query<'_, Postgres, PgArguments>,
-) -> Result<Vec<PgRow>> {
+    decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+) -> Result<Vec<T>> {
     let asked = async {
         // The rollback restores pgthaw's settings.
         let mut transaction = connection.begin().await?;
         sqlx::raw_sql(include_str!("sql/session_reset_13.sql")).execute(&mut *transaction).await?;
         let rows = question.fetch_all(&mut *transaction).await?;
-        transaction.rollback().await.map(|()| rows)
+        transaction.rollback().await?;
+        rows.iter().map(decode).collect()
     };
-    in_time(action, asked).await
+    in_time("read the settings", asked).await
 }
 
 /// pgthaw's sessions override this setting and cannot see the original value.
@@ -111,18 +111,15 @@ pub struct SettingState {
 }
 
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>> {
-    const ACTION: &str = "read the settings";
     let path = read_configured_path(connection).await;
     let question = sqlx::query(
         "SELECT name, context, source, pending_restart, vartype AS kind, unit, enumvals AS allowed, reset_val AS value \
          FROM pg_catalog.pg_settings WHERE name = ANY($1)",
     );
-    let rows = fetch_as_others(connection, ACTION, question.bind(names)).await?;
     let decode = |row: &PgRow| {
         Ok(columns!(row => SettingState { name, context, source, pending_restart, kind, unit, allowed, value }))
     };
-    let states: Result<Vec<SettingState>, _> = rows.iter().map(decode).collect();
-    let mut states = states.map_err(|source| Error::Query { action: ACTION, source })?;
+    let mut states: Vec<SettingState> = fetch_as_others(connection, question.bind(names), decode).await?;
     if let Some(state) = states.iter_mut().find(|state| state.name == SEARCH_PATH) {
         (state.value, state.source) = describe_path(path);
     }

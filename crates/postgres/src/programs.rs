@@ -47,10 +47,8 @@ impl Programs {
 
     /// Installations below `/usr/lib/postgresql`, oldest first.
     pub fn find_all() -> Vec<Programs> {
-        debian_bin_dirs(Path::new(DEBIAN_ROOT))
-            .into_iter()
-            .map(|(_, bin_dir)| Programs { bin_dir, pgbench_dir: None })
-            .collect()
+        let found = debian_bin_dirs(Path::new(DEBIAN_ROOT)).into_iter();
+        found.map(|(_, bin_dir)| Programs { bin_dir, pgbench_dir: None }).collect()
     }
 
     pub fn with_pgbench_of(self, other: &Programs) -> Programs {

@@ -41,11 +41,11 @@ pub(super) fn create_extension(databases: &[String], name: &str) -> String {
 }
 
 fn run_in(databases: &[String], statement: &str) -> String {
+    let statement = quote_argument(statement);
     match databases {
-        [only] => run(only, statement),
+        [only] => format!("`psql -d {} -c {statement}`", quote_database(only)),
         several => {
             let several: Vec<String> = several.iter().map(|database| quote_database(database)).collect();
-            let statement = quote_argument(statement);
             format!("`for d in {}; do psql -d \"$d\" -c {statement}; done`", several.join(" "))
         }
     }
@@ -57,10 +57,6 @@ pub fn grant(database: &str, granted: &str, role: &str) -> String {
 
 pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
     run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
-}
-
-fn run(database: &str, statement: &str) -> String {
-    format!("`psql -d {} -c {}`", quote_database(database), quote_argument(statement))
 }
 
 /// Writes a name like a connection string as `dbname=…`: psql could connect to another server.

@@ -270,15 +270,14 @@ pub struct CheckpointPulse {
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
-    let read = async { decode_pulse(&question.fetch_one(connection).await?) };
+    let read = async {
+        let row = question.fetch_one(connection).await?;
+        Ok(columns!(row => ServerPulse {
+            commits, rollbacks, blocks_hit, blocks_read, temporary_bytes, deadlocks, active_ms, clients, active,
+            idle_in_transaction, longest_query_seconds, longest_transaction_seconds, hidden, checkpointer_event
+        }))
+    };
     in_time("read the server's counters", read).await
-}
-
-fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
-    Ok(columns!(row => ServerPulse {
-        commits, rollbacks, blocks_hit, blocks_read, temporary_bytes, deadlocks, active_ms, clients, active,
-        idle_in_transaction, longest_query_seconds, longest_transaction_seconds, hidden, checkpointer_event
-    }))
 }
 
 /// On a standby, counts restartpoints.

@@ -146,16 +146,13 @@ pub fn exit(code: i32) -> ! {
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
     // Completes commands before JSON escapes their quotes. Escapes control characters, because servers and arguments
     // influence the text.
+    if as_json {
+        let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
+        return write_aside(&printable_json(&text));
+    }
     let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
-    let text = match as_json {
-        true => {
-            let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
-            printable_json(&text).into_owned()
-        }
-        false => render_error(&safe(message), kind, hint.map(safe).as_deref(), false),
-    };
-    let width = if as_json { None } else { stderr_width() };
-    write_aside(&wrap_text(&text, width));
+    let text = render_error(&safe(message), kind, hint.map(safe).as_deref(), false);
+    write_aside(&wrap_text(&text, stderr_width()));
 }
 
 /// As JSON, an object with the stable fields `error`, `kind` and `hint`.

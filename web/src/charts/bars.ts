@@ -114,17 +114,12 @@ function whiskerOf({ low, high }: Bar["whisker"], y: number, at: Place, ink: str
   return [stroke(left, y, right, y, style), ...ends.map((x) => stroke(x, y - 5, x, y + 5, style))];
 }
 
-export interface Time {
-  name: string;
+export interface Time extends Pick<Bar, "name" | "before" | "style" | "opacity" | "isSubject"> {
   time: Spread;
-  before?: number;
   /** Time ÷ the disk's lower bound. */
   times: Spread | null;
   /** Lower limit in seconds, shown if `time.median` is `null`. */
   limit: number;
-  style: SeriesStyle;
-  opacity?: number;
-  isSubject?: boolean;
 }
 
 export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit">, of: (view: View<S>) => { times: Time[]; bound: number | null }): ChartPlan<S> {

@@ -3,7 +3,7 @@ import type { WarmersStage } from "../curve_stage";
 import { type Instant, mean, relationsOf, stripOf, type Tier } from "../curves";
 import { table } from "../element";
 import { bytes, percent, seconds } from "../format";
-import type { RelationResidency, TrialData } from "../../generated/record";
+import type { RelationResidency, ResidencyCourse, TrialData } from "../../generated/record";
 import { categoryOf, type ChartPlan, type Control, pointer, pointerList, type View } from "./figure";
 import type { TrialStage } from "./trial_chart";
 
@@ -102,9 +102,7 @@ export function sharesTable({ trials, visible }: WarmersStage, relations: Relati
 /** Share from which a relation counts as fully resident. */
 const WHOLE = 0.99;
 
-interface Course extends RelationResidency {
-  course: NonNullable<RelationResidency["course"]>;
-}
+type Course = RelationResidency & { course: ResidencyCourse };
 
 export const coursesOf = ({ trial }: TrialData): Course[] => (trial.warming?.residency ?? []).filter((one): one is Course => Boolean(one.course));
 

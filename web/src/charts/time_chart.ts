@@ -56,15 +56,9 @@ const AROUND_TITLE = 17;
 /** Approximate pixels per character of a title. */
 const CHARACTER = 6.6;
 
-interface Place {
-  panel: Panel;
-  title: string[];
-  titleTop: number;
-  top: number;
-  bottom: number;
-}
+type Place = ReturnType<typeof placesOf>[number];
 
-function placesOf({ panels }: TimeChart, width: number): Place[] {
+function placesOf({ panels }: TimeChart, width: number) {
   let bottom = -AROUND_TITLE;
   return panels.map((panel) => {
     const [title, titleTop] = [titleLines(panel, width), bottom + AROUND_TITLE + 6];

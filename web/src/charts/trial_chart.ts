@@ -101,15 +101,10 @@ export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUN
 export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
 
-export interface TimeKind {
-  /** Column of `TrialSeries.machine`. */
-  column: string;
-  field: keyof TimedPoint;
-  label: string;
-  hue: Hue;
-}
+/** `column` is one of `TrialSeries.machine`. */
+const kind = (name: string, label: string, hue: Hue) => ({ column: `time_${name}`, field: `${name}_seconds` as keyof TimedPoint, label, hue });
 
-const kind = (name: string, label: string, hue: Hue): TimeKind => ({ column: `time_${name}`, field: `${name}_seconds` as keyof TimedPoint, label, hue });
+export type TimeKind = ReturnType<typeof kind>;
 
 export const KINDS: readonly TimeKind[] = [
   kind("running", "on a processor", WAITS["on a processor"]), kind("ready", "ready for a processor", WAITS["IO DataFileRead"]), kind("lwlock", "LWLock", WAITS["LWLock WALWrite"]),

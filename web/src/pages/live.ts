@@ -21,7 +21,6 @@ class LiveStage extends Stage {
     const { sweep_id: id, question } = trial;
     const title = element("h2", {}, element("a", { href: linkTo(["study", id]) }, question === "" ? id : question));
     this.box = element("section", { class: "live" }, title, this.#told, this.#bar, this.#announced, figure(planOf(id), this));
-    this.show(trial);
   }
 
   show(trial: LiveTrial): void {
@@ -48,14 +47,10 @@ export async function livePage(source: Source, appearance: Appearance): Promise<
   const update = async (): Promise<void> => {
     const trials = await source.live();
     for (const trial of trials) {
-      const known = stages.get(trial.sweep_id);
-      if (known) {
-        known.show(trial);
-        continue;
-      }
-      const made = new LiveStage(appearance, trial);
-      stages.set(trial.sweep_id, made);
-      content.append(made.box);
+      const stage = stages.get(trial.sweep_id) ?? new LiveStage(appearance, trial);
+      stages.set(trial.sweep_id, stage);
+      stage.show(trial);
+      if (!content.contains(stage.box)) content.append(stage.box);
     }
     for (const [id, { box }] of stages) {
       if (trials.some((trial) => trial.sweep_id === id)) continue;

@@ -23,11 +23,10 @@ export async function studiesPage(source: Source, appearance: Appearance): Promi
     const found = all.filter((line) => wanted.every((word) => textOf(line).includes(word)));
     results.replaceChildren(paragraph("soft", found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, running, chosen, choose, source.isServed));
   };
-  const filter = (): void => {
-    remember({ filter: box.value });
-    draw();
-  };
-  const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: filter });
+  const box = element("input", {
+    type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date",
+    input: () => { remember({ filter: box.value }); draw(); },
+  });
   draw();
   return [
     element("h1", { tabindex: -1 }, "Studies"),

@@ -118,7 +118,7 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
     cell.style.backgroundColor = heatColor(shade.of(range.median), theme);
     cell.style.color = inkOn(cell.style.backgroundColor);
   }
-  const around = rangeText(range && { ...range, ...endsOf(range) }, metric.renderAxis);
+  const around = rangeText(range && endsOf(range), metric.renderAxis);
   const beside = besideOf(metric, point);
   const figures = range === null ? "no figure" : [metric.render(range.median), beside, rangeText(range, metric.render) || "no spread"].filter((one) => one !== "").join(", ");
   const told = `${point.label}: ${figures}, ${point.trials} trials${doubt === null ? "" : `; verdicts: ${againstOf(point).length}`}`;

@@ -12,8 +12,6 @@ const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slic
 const item = (className: string, mark: string, kind: string, ...text: (Node | string | false)[]): HTMLElement =>
   element("li", { class: className }, element("span", { class: "mark", "aria-hidden": "true" }, mark), element("span", { class: "unseen" }, kind), ...text);
 
-const goodItem = (text: string): HTMLElement => item("good", "✓", "OK: ", text);
-
 function badItem({ kind, sentence, remedy }: MeasurementVerdict, place = ""): HTMLElement {
   const [className, name] = isRefused(kind) ? ["bad refused", "Not as requested: "] : ["bad", "Warning: "];
   return item(className, "!", name, upper(sentence), place !== "" && ` (${place})`,
@@ -44,7 +42,7 @@ export function trust(study: StudyData): HTMLElement {
     `${here}, in random order within rounds (seed ${study.exact.seed}).`,
     ...(hasFailed ? [] : ["No trial failed."]),
     ...(allCold ? ["Every trial started cold, as measured directly before it."] : []),
-  ].map(goodItem);
+  ].map((text) => item("good", "✓", "OK: ", text));
   const title = bad.length === 0 ? "No doubts about these numbers" : `${bad.length === 1 ? "One doubt" : `${count(bad.length)} doubts`} about these numbers`;
   const [shown, rest] = [bad.slice(0, SHOWN), bad.slice(SHOWN)];
   return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" },
@@ -71,7 +69,7 @@ function verdictsOf({ points }: StudyData): Placed[] {
     for (const verdict of point.verdicts) add(`${verdict.kind} ${verdict.kind === "not_in_force" ? verdict.sentence : ""}`, verdict, point.label, verdict.trials);
     for (const [sentence, trials] of Object.entries(point.warnings)) add(sentence.replace(/\d+(?:[.,]\d+)?/g, "#"), plainVerdict(sentence), point.label, trials);
   }
-  return [...byKind.values()].sort((a, b) => Number(isRefused(b.kind)) - Number(isRefused(a.kind)) || b.trials - a.trials);
+  return [...byKind.values()].sort((a, b) => b.trials - a.trials);
 }
 
 function where({ points, trials }: Placed): string {

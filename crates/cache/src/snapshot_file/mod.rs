@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::sealed_file::{
     DRAFT_PREFIX, Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
-    encode_pairs, encode_source, open_written, properties, put_column,
+    decode_word, encode_pairs, encode_source, open_written, properties, put_column,
 };
 use crate::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
 use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
@@ -87,11 +87,8 @@ fn encode_tier(state: &TierState) -> String {
     }
 }
 
-fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, Flaw> {
-    let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
-    if is_verified {
-        sealed.check_digest(&metadata)?;
-    }
+fn decode_header(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
+    let metadata = sealed.metadata(FORMAT, FORMAT_VERSION)?;
     Ok(SnapshotHeader {
         label: Some(metadata.text(LABEL)?).filter(|label| !label.is_empty()).map(str::to_owned),
         taken_at: metadata.number(TAKEN_AT)?,
@@ -111,13 +108,9 @@ fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, F
 }
 
 fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
-    match metadata.text(key)? {
-        MEASURED => Ok(TierState::Measured),
-        text => match text.strip_prefix(UNKNOWN) {
-            Some(reason) => Ok(TierState::Unknown { reason: reason.to_owned() }),
-            None => Err(metadata.wrong(key)),
-        },
-    }
+    let text = metadata.text(key)?;
+    let unknown = || Some(TierState::Unknown { reason: text.strip_prefix(UNKNOWN)?.to_owned() });
+    (text == MEASURED).then_some(TierState::Measured).or_else(unknown).ok_or_else(|| metadata.wrong(key))
 }
 
 // ---- rows ----
@@ -230,10 +223,14 @@ impl Snapshot {
     }
 }
 
-pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
+pub fn create_draft(directory: Directory) -> Result<Draft, Error> {
     let place = directory.path().to_owned();
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
-    let draft = draft.map_err(|source| Error::file("create a file in", &place, source))?;
+    draft.map_err(|source| Error::file("create a file in", &place, source))
+}
+
+pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
+    let draft = create_draft(directory)?;
     write_rows(snapshot, draft.file()).map_err(|error| Error::file("write", path, as_io_error(error)))?;
     apply_checksum(draft.file()).map_err(|flaw| Error::of_flaw(flaw, path))?;
     Ok(draft)
@@ -309,18 +306,18 @@ impl Snapshot {
 impl SnapshotHeader {
     /// Reads only the footer, without verifying the checksum.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
-        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed, false));
+        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 
     /// Verifies the checksum, but reads no rows.
     pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
-        verify(&open(path)?, path).map(|(_, header)| header)
+        verify(&open(path)?, path).map(|(header, _)| header)
     }
 }
 
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
-    let (sealed, header) = verify(&source, path)?;
+    let (header, sealed) = verify(&source, path)?;
     let room =
         MEMORY_BYTES.saturating_add(source.len().saturating_mul(MEMORY_BYTES_PER_FILE_BYTE)).min(MAX_MEMORY_BYTES);
     check_shape(&sealed, room).map_err(|flaw| Error::of_flaw(flaw, path))?;
@@ -345,11 +342,8 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
     Ok(snapshot)
 }
 
-fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHeader), Error> {
-    let verified = Sealed::read(source).and_then(|sealed| {
-        let header = decode_header(&sealed, true)?;
-        Ok((sealed, header))
-    });
+fn verify(source: &impl ChunkReader, path: &Path) -> Result<(SnapshotHeader, Sealed), Error> {
+    let verified = Sealed::read(source).and_then(|sealed| Ok((decode_header(&sealed)?, sealed)));
     verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
@@ -479,10 +473,6 @@ impl Collector {
 
 fn text(value: &ByteArray) -> Result<&str, String> {
     value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
-}
-
-fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
 fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {

@@ -18,13 +18,11 @@ use serde::Serialize;
 
 use super::choice::{LastStart, NEARLY, Reason, Situation, choose, find_warmer, is_clearly_colder, is_to_come};
 use super::sealed_file::{DRAFT_PREFIX, Flaw};
-use super::snapshot_file::write_draft;
+use super::snapshot_file::{create_draft, write_draft};
 use super::warm::{STATE, state_directory};
 use super::{BEST, Databases, Error, MapSource, NEWEST, Result, Snapshot, SnapshotHeader, TierState};
 use host::failure::Tiers;
-use host::files::{
-    DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
-};
+use host::files::{DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, as_owner_of, remove_abandoned_drafts};
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
@@ -165,12 +163,7 @@ impl SnapshotStore {
 
     /// Starts to write a snapshot as the store's owner. Removes unfinished files of killed processes.
     pub fn begin(&self, system_identifier: u64) -> Result<Draft> {
-        let path = self.cluster_directory(system_identifier);
-        let create = |directory| {
-            Draft::create(directory, DRAFT_PREFIX, FILE_MODE)
-                .map_err(|source| Error::file("create a file in", &path, source))
-        };
-        self.as_owner(|| create(self.sweep(system_identifier)?))
+        self.as_owner(|| create_draft(self.sweep(system_identifier)?))
     }
 
     pub fn place(

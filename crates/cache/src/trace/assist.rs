@@ -118,10 +118,8 @@ impl Assist {
         let mut remarks = std::mem::take(&mut like.remarks);
         let Some(film) = like.films.first() else {
             let (Which::Like(called) | Which::Named(called)) = &self.which;
-            return Ok(Planned::nothing(
-                format!("there is no film named {called} with blocks to preload yet"),
-                remarks,
-            ));
+            let reason = format!("there is no film named {called} with blocks to preload yet");
+            return Ok(Planned::nothing(reason, remarks));
         };
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
@@ -189,7 +187,7 @@ impl Assist {
         let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
             like.remarks.push(format!(
-                "skipped relations dropped or rewritten since the recording: {} ({} of the film's {})",
+                "skipped relations that were dropped or rewritten since the recording: {} ({} of the film's {})",
                 touched.gone.join(", "),
                 bytes(touched.gone_blocks),
                 bytes(touched.film_blocks())
@@ -318,11 +316,8 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
         )),
         (Some(0), JobSeen::Yes) => None,
         (Some(0), _) => {
-            let film = if is_kept && seen == JobSeen::Everybody {
-                format!("; the job's film {of_all}")
-            } else {
-                String::new()
-            };
+            let has_all = is_kept && seen == JobSeen::Everybody;
+            let film = if has_all { format!("; the job's film {of_all}") } else { String::new() };
             Some(format!(
                 "no session of the job was found on this server: the job may use another server or none, connect from another host or through a pooler (`pgthaw run --application-name NAME` finds sessions by name), run as a detached process, or have only sessions shorter than {short} ms{film}"
             ))

@@ -126,7 +126,6 @@ pub fn decide(
     cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>>,
 ) -> Result<Decision> {
     let blocks = touched.blocks();
-    let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
     if blocks == 0 {
         return Ok(Decision::nothing("none of the film's blocks exist any more"));
     }
@@ -134,14 +133,14 @@ pub fn decide(
         return Ok(Decision::nothing(reason));
     }
     if touched.missing_blocks() == 0 {
-        return Ok(Decision::nothing(format!("all {} of the film are already cached", bytes(blocks))));
+        return Ok(Decision::nothing(format!("all {} of the film are already cached", now.geometry.bytes(blocks))));
     }
     if touched.is_too_long {
         return Ok(Decision::nothing("the film is too long: pgthaw cannot keep the order of so many block ranges"));
     }
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
     let job = job_of(touched, &now, most);
-    let missing = bytes(touched.missing_blocks());
+    let missing = now.geometry.bytes(touched.missing_blocks());
     match most.filter(|most| missing > *most) {
         Some(most) => decide_windowed(&job, missing, most, now, cut),
         None => Ok(decide_whole(touched, &job, most, now.geometry)),
@@ -243,8 +242,7 @@ fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: 
 }
 
 fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
-    let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
-    Bytes(blocks * u64::from(geometry.block_size))
+    geometry.bytes(reads.iter().map(|read| read.range.blocks()).sum())
 }
 
 fn decide_windowed(
@@ -405,8 +403,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         let last_touched = blocks.iter().zip(&later).map(|(blocks, later)| blocks - later).collect();
         later.iter_mut().zip(&blocks).for_each(|(later, blocks)| *later |= blocks);
         let reads = touched.plan_reads(Some(&blocks), device, geometry);
-        let planned: u64 = reads.iter().map(|read| read.range.blocks()).sum();
-        let bytes = Bytes(planned * u64::from(geometry.block_size));
+        let bytes = bytes_of(&reads, geometry);
         windows.push(Window { reads, bytes, until, last_touched });
     }
     windows.reverse();

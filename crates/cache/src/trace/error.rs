@@ -68,10 +68,7 @@ impl Error {
     }
 
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
-        match flaw {
-            Flaw::Failed { action, source } => Error::file(action, path, source),
-            flaw => Error::Flawed { path: path.to_owned(), flaw },
-        }
+        cache::Error::of_flaw(flaw, path).into()
     }
 
     fn inner(&self) -> Option<&dyn Explain> {

@@ -15,20 +15,21 @@ use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterPropertiesBuilder;
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use crate::MapSource;
 use crate::sealed_file::{
-    Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema, encode_pairs,
+    Flaw, GroupReader, Kind, PageLimits, Sealed, apply_checksum, as_io_error, build_schema, decode_word, encode_pairs,
     encode_source, open_written, properties, put_column,
 };
 use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{Relation, RelationName, RelationPath, keep_text};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     /// Requested blocks that pgthaw had loaded, or that were cached before the recording.
     Requested,
@@ -40,22 +41,7 @@ pub enum EventKind {
     Buffers,
 }
 
-impl EventKind {
-    const ALL: [(EventKind, &str); 4] = [
-        (EventKind::Requested, "requested"),
-        (EventKind::Again, "again"),
-        (EventKind::Fetched, "fetched"),
-        (EventKind::Buffers, "buffers"),
-    ];
-
-    pub fn name(self) -> &'static str {
-        EventKind::ALL[self as usize].1
-    }
-
-    pub fn from_name(name: &str) -> Option<EventKind> {
-        EventKind::ALL.into_iter().find(|(_, one)| *one == name).map(|(kind, _)| kind)
-    }
-}
+host::named!(EventKind);
 
 /// A relation of a film.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
@@ -259,11 +245,8 @@ fn encode(header: &FilmHeader) -> Result<Vec<KeyValue>, serde_json::Error> {
     Ok(encode_pairs(own.into_iter().chain(encode_source(&header.source))))
 }
 
-fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
-    let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
-    if is_verified {
-        sealed.check_digest(&metadata)?;
-    }
+fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+    let metadata = sealed.metadata(FORMAT, FORMAT_VERSION)?;
     let mut header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
     // Older versions of pgthaw stored the command with its passwords.
     header.job = keep_text(header.job);
@@ -292,10 +275,6 @@ const COLUMNS: [(&str, Kind); 12] = [
     ("pid", Kind::Long),
     ("job_bytes", Kind::Long),
 ];
-
-fn schema() -> ParquetResult<TypePtr> {
-    build_schema("film", &COLUMNS)
-}
 
 /// Delta-encoded columns: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes 1.5
 /// times the space.
@@ -366,18 +345,15 @@ pub struct FilmWriter {
     databases: Vec<String>,
 }
 
-impl std::fmt::Debug for FilmWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FilmWriter").field("draft", &self.draft).field("totals", &self.totals).finish_non_exhaustive()
-    }
-}
+host::debug_by!(FilmWriter: draft, totals);
 
 impl FilmWriter {
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
         let properties = Arc::new(film_properties().map_err(failed)?.build());
-        let writer = SerializedFileWriter::new(file, schema().map_err(failed)?, properties).map_err(failed)?;
+        let schema = build_schema("film", &COLUMNS).map_err(failed)?;
+        let writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
         let (columns, totals, databases) = Default::default();
         let (path, recorder_pid) = (path.to_owned(), std::process::id());
         Ok(FilmWriter { draft, path, writer, columns, last: None, recorder_pid, totals, databases })
@@ -453,7 +429,7 @@ pub struct Film<S> {
 impl FilmHeader {
     /// Reads only the footer, without verifying the checksum.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
-        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?, false));
+        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 }
@@ -467,7 +443,7 @@ impl Film<File> {
 impl<S: ChunkReader + 'static> Film<S> {
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
-            let header = decode(&sealed, true)?;
+            let header = decode(&sealed)?;
             let rows = sealed.check_shape("film", &COLUMNS, ROWS_PER_GROUP)?;
             if rows != header.totals.events {
                 return Err(not_its_totals());
@@ -587,9 +563,9 @@ impl Decoder {
         Ok(Event {
             time: Duration::from_micros(not_negative("time", time_us)?),
             relation,
-            fork: decode_word(fork, "fork", Fork::from_name)?,
+            fork: decode_word(text(fork)?, "fork", Fork::from_name)?,
             blocks: BlockRange::new(first as u64, end),
-            kind: decode_word(kind, "kind", EventKind::from_name)?,
+            kind: decode_word(text(kind)?, "kind", |word| word.parse().ok())?,
             pid: u32::try_from(pid).map_err(|_| format!("{pid} is no pid"))?,
             job_bytes: Bytes(not_negative("number of bytes", job_bytes)?),
         })
@@ -626,11 +602,6 @@ impl Decoder {
 fn text(value: &ByteArray) -> Result<&str, String> {
     let text = value.as_utf8().ok().filter(|text| text.len() <= TEXT_BYTES_MAX);
     text.ok_or_else(|| format!("a text is not UTF-8, or longer than {TEXT_BYTES_MAX} bytes"))
-}
-
-fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    let word = text(value)?;
-    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
 #[cfg(test)]

@@ -214,18 +214,12 @@ impl PuttingBack<'_> {
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
         let options = RestoreOptions {
             device: self.device,
-            seeks: false,
             threads: self.device.profile.depth as usize,
             sharing: Sharing::Fair,
             connections: CONNECTIONS,
-            budget: None,
             buffers_budget: Some(buffers),
-            max_rate: None,
-            create_extensions: false,
-            no_double: false,
-            is_dry_run: false,
             same_cluster: true,
-            awaits_server: false,
+            ..RestoreOptions::default()
         };
         let postmaster = self.directory.clone();
         let host = Host {

@@ -148,11 +148,7 @@ impl Account {
     }
 }
 
-impl std::fmt::Debug for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Account").field("of_others", &self.of_others).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Account: of_others);
 
 fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
     if map.buffers != TierState::Measured {

@@ -64,11 +64,7 @@ pub struct Requests {
     remarks: Vec<String>,
 }
 
-impl std::fmt::Debug for Requests {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Requests").field("whose", &self.whose).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Requests: whose);
 
 impl Requests {
     /// `own` has the blocks that this process reads meanwhile.
@@ -424,9 +420,8 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header
-                .remarks
-                .push(format!("the film lacks some requests for {files} that grew or appeared during the recording"));
+            let lacks = format!("the film lacks some requests for {files} that grew or appeared during the recording");
+            header.remarks.push(lacks);
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {

@@ -314,7 +314,8 @@ impl Films {
     /// Resolves a path, `newest`, a label (its newest film), or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors
-    /// If no film matches, several names begin so, or only several other clusters have the label.
+    /// If no film matches, if several names begin with `name`, or if this cluster has no film with the label and several
+    /// others have one.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf> {
         if is_path(name) {
             return Ok(name.into());

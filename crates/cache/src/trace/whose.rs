@@ -20,13 +20,7 @@ pub struct Named {
     pub ask: AskSessions,
 }
 
-impl std::fmt::Debug for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Named { application_name, database, .. } = self;
-        let mut shown = f.debug_struct("Named");
-        shown.field("application_name", application_name).field("database", database).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Named: application_name, database);
 
 impl Named {
     fn are(&self, session: &Session) -> bool {
@@ -335,10 +329,7 @@ impl Whose {
             let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
             return if is_server { Verdict::NotYet } else { Verdict::Other };
         };
-        match named.are(session) {
-            true => Verdict::Wanted,
-            false => Verdict::Other,
-        }
+        if named.are(session) { Verdict::Wanted } else { Verdict::Other }
     }
 }
 

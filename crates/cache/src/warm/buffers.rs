@@ -117,13 +117,10 @@ impl BuffersTier<'_> {
         for (place, one) in request.buffered() {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
                 let file = same_cluster.then_some(&one.relation.path);
-                let found = catalog.find(&request.identities[place], file).and_then(|now| {
-                    match compare_paths(&one.relation.path, &now.path, same_cluster) {
-                        FoundAs::SameFile | FoundAs::Moved => Ok(now),
-                        FoundAs::WholeRewritten | FoundAs::Emptied | FoundAs::NotFound => {
-                            Err(Refusal::because(SkipReason::Rewritten))
-                        }
-                    }
+                let found = catalog.find(&request.identities[place], file);
+                let found = found.and_then(|now| match compare_paths(&one.relation.path, &now.path, same_cluster) {
+                    FoundAs::SameFile | FoundAs::Moved => Ok(now),
+                    _ => Err(Refusal::because(SkipReason::Rewritten)),
                 });
                 let blocks = fork.all_buffers().len();
                 match found {
@@ -501,7 +498,7 @@ struct Done {
     pub blocks: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Crew {
     most: usize,
     connections: usize,
@@ -514,13 +511,7 @@ struct Crew {
 
 impl Crew {
     pub fn new(most: usize) -> Crew {
-        Crew {
-            most: most.max(1),
-            connections: 1,
-            since: (Duration::ZERO, Done::default()),
-            before: None,
-            settled_at: None,
-        }
+        Crew { most: most.max(1), connections: 1, ..Crew::default() }
     }
 
     pub fn judge(&mut self, now: Duration, done: Done) -> usize {

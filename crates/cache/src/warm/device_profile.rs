@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use host::linux::ReadLimit;
 use host::linux::own_program::state_home;
 use host::units::Bytes;
 
@@ -45,6 +46,8 @@ pub enum ProfileSource {
     Told,
     /// Probed on this device, under its current read limit.
     Probed { measured_at: Timestamp },
+    /// Read limit of pgthaw's or the server's cgroup.
+    Cgroup,
     /// Assumed.
     #[default]
     Default,
@@ -67,6 +70,16 @@ impl DeviceProfile {
         let largest_read = (useful as u64).clamp(usual.largest_read.0, TOLD_READ_MAX).next_power_of_two();
         let told = DeviceProfile { reads_per_second, bandwidth, largest_read: Bytes(largest_read), ..usual };
         DeviceProfile { overlap: if told.is_slow_to_seek() { 0.0 } else { usual.overlap }, ..told }
+    }
+
+    /// Typical profile with rates of the limit.
+    pub fn limited(limit: ReadLimit) -> DeviceProfile {
+        let usual = DeviceProfile::default();
+        let reads_per_second = limit.reads_per_second.map_or(usual.reads_per_second, |reads| reads as f64);
+        match limit.read_bytes_per_second {
+            None if limit.reads_per_second.is_none() => usual,
+            bandwidth => DeviceProfile::told(reads_per_second, bandwidth.unwrap_or(usual.bandwidth)),
+        }
     }
 
     pub fn is_slow_to_seek(&self) -> bool {

@@ -80,9 +80,8 @@ impl Eviction<'_> {
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
-            receipt
-                .remarks
-                .push(format!("{error}: the next checkpoint will bring dirty buffers back into the page cache"));
+            let remark = format!("{error}: the next checkpoint will bring dirty buffers back into the page cache");
+            receipt.remarks.push(remark);
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 //! saturation. A server that always waits for the disk gains most from a fast finish
 //! (docs/decisions/below-saturation.md).
 
-use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -102,8 +101,9 @@ pub enum Sharing {
     Gentle,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
+    #[default]
     Idle,
     /// Most busy processes wait for the disk, presumably at a lower restore rate too.
     Waiting,
@@ -134,7 +134,7 @@ pub struct Allowed {
 }
 
 /// Samples of busy processes. Times are relative to the first sample.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Looks {
     ring: [Busy; LOOKS],
     count: usize,
@@ -151,17 +151,7 @@ pub struct Looks {
 
 impl Looks {
     pub fn beginning(load: Load) -> Looks {
-        Looks {
-            ring: [Busy::default(); LOOKS],
-            count: 0,
-            load,
-            experiment_at: Duration::ZERO,
-            is_experiment: false,
-            is_sure: false,
-            is_due: false,
-            failures: 0,
-            interval: EXPERIMENT_INTERVAL,
-        }
+        Looks { load, interval: EXPERIMENT_INTERVAL, ..Looks::default() }
     }
 
     /// Starts an experiment at once: the hot blocks are read, so traffic should flow.
@@ -279,8 +269,8 @@ impl Sharing {
     }
 }
 
-pub struct ServerTraffic<P> {
-    postmaster: P,
+pub struct ServerTraffic<'a> {
+    postmaster: Box<dyn Fn() -> Option<u32> + Send + Sync + 'a>,
     backends: Mutex<Backends>,
 }
 
@@ -292,20 +282,16 @@ struct Backends {
     step: usize,
 }
 
-impl<P> fmt::Debug for ServerTraffic<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerTraffic").field("backends", &self.backends).finish_non_exhaustive()
-    }
-}
+host::debug_by!(ServerTraffic<'_>: backends);
 
-impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
+impl<'a> ServerTraffic<'a> {
     /// `postmaster` is called repeatedly: the server may start during the restore.
-    pub fn new(postmaster: P) -> ServerTraffic<P> {
-        ServerTraffic { postmaster, backends: Mutex::default() }
+    pub fn new(postmaster: impl Fn() -> Option<u32> + Send + Sync + 'a) -> ServerTraffic<'a> {
+        ServerTraffic { postmaster: Box::new(postmaster), backends: Mutex::default() }
     }
 }
 
-impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
+impl Traffic for ServerTraffic<'_> {
     fn read_busy(&self) -> Option<Busy> {
         let mut backends = lock(&self.backends);
         let is_many = backends.pids.as_ref().is_some_and(|pids| pids.len() * 2 > PROCESSES_MAX);

@@ -123,7 +123,7 @@ impl SettingsFile {
 
     pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
         let table = text.parse().map_err(|error: toml::de::Error| {
-            // Omits the line's text, which may contain a password or be from a foreign file.
+            // Omits the line's text: it may contain a password, and the file may belong to another user.
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }

@@ -38,7 +38,7 @@ const GONE: &[(&str, &str)] = &[
     ("trace show", "`pgthaw film show FILM`"),
     ("film list", "`pgthaw film show` lists the films"),
     ("snapshot verify", "`pgthaw snapshot list --verify`"),
-    ("trace diff", "`pgthaw film show FILM --json` lists the relations of each film, to compare"),
+    ("trace diff", "compare the relations of two films, which `pgthaw film show FILM --json` lists"),
     ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
     ("trace merge", "`pgthaw run --like NAME` chooses among all films of a name"),
     ("trace", "`pgthaw film show` or `pgthaw film drop`"),

@@ -390,13 +390,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 
 pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file =
-        OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
-            match std::fs::metadata(path) {
-                Ok(metadata) if !metadata.is_file() => not_regular(metadata.file_type()),
-                _ => error,
-            }
-        })?;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => not_regular(metadata.file_type()),
+        _ => error,
+    })?;
     Ok(with_regular_facts(file)?.0)
 }
 

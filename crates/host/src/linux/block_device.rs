@@ -106,14 +106,10 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let of_file = DeviceNumber::from_raw(metadata.dev());
     // Major 0: file systems such as btrfs have no device number.
     let number = if of_file.major == 0 { source_device(path)? } else { of_file };
-    let directory = disk_directory(number).ok_or_else(|| Error::NoBlockDevice {
-        path: path.to_owned(),
-        reason: format!("/sys/dev/block has no device {number}"),
-    })?;
-    read_disk(&directory).ok_or_else(|| Error::NoBlockDevice {
-        path: path.to_owned(),
-        reason: format!("{} cannot be read", directory.display()),
-    })
+    let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };
+    let directory = disk_directory(number);
+    let directory = directory.ok_or_else(|| no_device(format!("/sys/dev/block has no device {number}")))?;
+    read_disk(&directory).ok_or_else(|| no_device(format!("{} cannot be read", directory.display())))
 }
 
 pub fn read_named_device(name: &str) -> Option<BlockDevice> {

@@ -5,6 +5,7 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use tempfile::NamedTempFile;
 
 use super::block_device::{BlockDevice, read_block_device};
@@ -239,10 +240,7 @@ fn setup_io_uring() -> io::Result<OwnedFd> {
     const PARAMETERS_BYTES: usize = 120;
     let mut parameters = [0_u64; PARAMETERS_BYTES / size_of::<u64>()];
     // SAFETY: the kernel reads and fills `parameters`, which has the struct's size and alignment, during the call only.
-    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
-    if ring < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let ring = Errno::result(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) })?;
     // SAFETY: the call succeeded, so it returned a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(ring as i32) })
 }
@@ -306,9 +304,7 @@ fn load_empty_program() -> io::Result<OwnedFd> {
     // static data.
     let program =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadProgram>()) };
-    if program < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let program = Errno::result(program)?;
     // SAFETY: the call succeeded, so it returned a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(program as i32) })
 }

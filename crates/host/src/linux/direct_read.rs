@@ -3,6 +3,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use rustix::fs::OFlags;
 
 use super::Error;
@@ -119,9 +120,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             extents: [FiemapExtent::default(); EXTENTS],
         };
         // SAFETY: the struct has the kernel's layout, says how many extents it has room for, and outlives the call.
-        if unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        Errno::result(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) })?;
         let mapped = &map.extents[..(map.mapped_extents as usize).min(EXTENTS)];
         let known = mapped.iter().filter(|extent| extent.flags & UNKNOWN == 0);
         found.extend(known.map(|extent| Extent {

@@ -325,10 +325,8 @@ impl<'a> Model<'a> {
         let seconds = transactions / view.point.tps;
         self.seconds += seconds;
         self.transactions += transactions;
-        let dropped = match self.full_since {
-            Some(_) => view.by_class.iter().map(|class| class.read_pages).sum::<f64>() / self.server.os_pages,
-            None => 0.0,
-        };
+        let read_pages: f64 = view.by_class.iter().map(|class| class.read_pages).sum();
+        let dropped = self.full_since.map_or(0.0, |_| read_pages / self.server.os_pages);
         for (class, seen) in view.by_class.iter().enumerate() {
             for (bin, change) in seen.marks.iter().enumerate() {
                 let marks = &mut self.marks[class][bin];
@@ -501,11 +499,8 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
         None => device.latency_at(depth as f64),
     };
     // Logarithms of unnormalised probabilities, by number of clients at the station.
-    let mut at_device = Vec::with_capacity(clients + 1);
-    let mut at_cpu = Vec::with_capacity(clients + 1);
+    let (mut at_device, mut at_cpu) = (vec![0.0], vec![0.0]);
     let (mut device_sum, mut cpu_sum) = (0.0, 0.0);
-    at_device.push(0.0);
-    at_cpu.push(0.0);
     for depth in 1..=clients {
         device_sum += (demand.misses * cycle(depth) / depth as f64).ln();
         cpu_sum += (demand.cpu_seconds / (depth as f64).min(cores)).ln();

@@ -97,7 +97,7 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
 }
 
 /// A file's cached pages and its reader's state (`file_ra_state`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct File {
     pub(super) cached: Vec<bool>,
     /// Pages whose request triggers the next read-ahead.
@@ -121,11 +121,8 @@ impl File {
             marked: vec![false; pages],
             missing: pages,
             window: window.max(1),
-            start: 0,
-            size: 0,
             mark: usize::MAX,
-            order: 0,
-            next: None,
+            ..File::default()
         }
     }
 

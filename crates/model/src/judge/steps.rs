@@ -4,7 +4,7 @@ use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::warmth::{Floor, find_warmth, read_floor};
 use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Undecided, Verdict};
-use crate::compute_median;
+use crate::{WarmUp, compute_median};
 
 const LEAST_TAIL_VALUES: usize = 10;
 
@@ -218,11 +218,10 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         // The level of a periodic curve is the mean, dips included.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
         // Known only if the fit bounds the time of a cached transaction.
-        Verdict::NotReached => fit
-            .as_ref()
-            .filter(|fit| fit.hit_seconds.low.is_some())
-            .and(curve.as_ref())
-            .map(|curve| curve.steady_throughput()),
+        Verdict::NotReached => {
+            let is_known = fit.as_ref().is_some_and(|fit| fit.hit_seconds.low.is_some());
+            curve.as_ref().filter(|_| is_known).map(WarmUp::steady_throughput)
+        }
         Verdict::Degrading => None,
     };
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);

@@ -112,12 +112,9 @@ impl Tail {
         let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
         let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
         let half = rates.len() / 2;
-        let counted = level * width;
-        let measure = |logs: &[f64], certain: f64| match series.facts.is_rate_limited {
-            // pgbench draws random arrivals, so counts scatter by their square root.
-            true => Noise::measure(logs, certain).at_least((1.0 / counted).min(1.0)),
-            false => Noise::measure(logs, certain),
-        };
+        // pgbench draws random arrivals, so counts scatter by their square root.
+        let least = if series.facts.is_rate_limited { (1.0 / (level * width)).min(1.0) } else { 0.0 };
+        let measure = |logs: &[f64], certain: f64| Noise::measure(logs, certain).at_least(least);
         let noise = measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
         let risen = compute_rising_means(&logs);
         // Once the curve has risen, further rises are noise.
@@ -370,7 +367,8 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 const FEWEST_PERIODS: usize = 3;
 
-/// Minimum dips of a period. Three suffice only to average the curve: their two intervals may be equal by chance.
+/// Minimum number of dips from which a period is inferred. The two intervals between three dips may be equal by chance,
+/// so three dips suffice only to average the curve.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 

@@ -436,7 +436,7 @@ impl<'a> Seen<'a> {
         let told = match is_saturated {
             true => format!("the device of {name} was busy {busy}"),
             false => {
-                let before = "something before the device, such as a cgroup's limit, delayed them";
+                let before = "a limit, such as a cgroup's, may have delayed them on the way";
                 format!("reads and writes waited although the device of {name} was busy only {busy}: {before}")
             }
         };
@@ -463,8 +463,8 @@ impl<'a> Seen<'a> {
         (are_taken && are_many_ready).then(|| {
             let (ready, of, then) = (self.now.ready, self.now.backends.round(), self.then.ready);
             let told = format!(
-                "no processor was free: {ready:.1} of {of} backends waited for one, {then:.1} before; the server used {server:.1} \
-                 of {all:.0} processors, other processes {others:.1}."
+                "no processor was free: {ready:.1} of {of} backends waited for one, up from {then:.1}; the server used {server:.1} \
+                 of {all:.0} processors, and other processes used {others:.1}."
             );
             (StallKind::Processors, told)
         })

@@ -337,7 +337,7 @@ fn a_crowd_that_was_there_before_is_told_as_one() {
         (400, 5.3, 2.0, 0.6);
     let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
     assert_eq!(kind, StallKind::Processors, "{sentence}");
-    assert!(sentence.contains("no processor was free: 5.3 of 16 backends waited for one, 1.5 before"), "{sentence}");
+    assert!(sentence.contains("no processor was free: 5.3 of 16 backends waited for one, up from 1.5"), "{sentence}");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     assert_eq!(kind, StallKind::Device);
     assert!(
         sentence.contains(
-            "though the device of the data directory was busy only 30 % of the time: something before the device"
+            "though the device of the data directory was busy only 30 % of the time: a limit, such as a cgroup's"
         ),
         "{sentence}"
     );

@@ -170,18 +170,11 @@ impl TimeShares {
     }
 
     fn add(&mut self, more: &TimeShares) {
-        self.lived_ns += more.lived_ns;
-        self.running_ns += more.running_ns;
-        self.ready_ns = add_known(self.ready_ns, more.ready_ns);
-        self.client_ns += more.client_ns;
-        self.idle_ns += more.idle_ns;
-        self.waiting_ns += more.waiting_ns;
-        self.no_event_ns += more.no_event_ns;
-        self.unknown_ns += more.unknown_ns;
-        self.commands = add_known(self.commands, more.commands);
-        self.handled = add_known(self.handled, more.handled);
-        self.handled_ns = add_known(self.handled_ns, more.handled_ns);
-        self.switches = add_known(self.switches, more.switches);
+        let all = host::field_pairs!(self, more:
+            lived_ns, running_ns, client_ns, idle_ns, waiting_ns, no_event_ns, unknown_ns);
+        all.into_iter().for_each(|(sum, more)| *sum += more);
+        let known = host::field_pairs!(self, more: ready_ns, commands, handled, handled_ns, switches);
+        known.into_iter().for_each(|(sum, more)| *sum = add_known(*sum, more));
     }
 
     fn charge(&mut self, part: &str, detail: &str, ns: u64) {
@@ -463,12 +456,10 @@ impl Accounting {
             _ => self.seconds.push(second),
         }
         // The source's counts are totals, not increases.
-        let lost = [
-            (&mut self.imperfect.lost_processes, reading.lost),
-            (&mut self.imperfect.lost_calls, reading.lost_calls),
-            (&mut self.imperfect.lost_of_files, reading.lost_of_files),
-        ];
-        lost.into_iter().for_each(|(sum, now)| *sum = now.max(*sum));
+        let imperfect = &mut self.imperfect;
+        imperfect.lost_processes = imperfect.lost_processes.max(reading.lost);
+        imperfect.lost_calls = imperfect.lost_calls.max(reading.lost_calls);
+        imperfect.lost_of_files = imperfect.lost_of_files.max(reading.lost_of_files);
         (self.before, self.at_ns) = (now, at_ns);
     }
 

@@ -146,29 +146,11 @@ impl TimeUse {
     }
 
     fn each_with(&mut self, other: &TimeUse, with: impl Fn(&mut f64, f64)) {
-        let pairs = [
-            (&mut self.lived_seconds, other.lived_seconds),
-            (&mut self.running_seconds, other.running_seconds),
-            (&mut self.client_seconds, other.client_seconds),
-            (&mut self.lwlock_seconds, other.lwlock_seconds),
-            (&mut self.lock_seconds, other.lock_seconds),
-            (&mut self.io_seconds, other.io_seconds),
-            (&mut self.other_seconds, other.other_seconds),
-            (&mut self.no_event_seconds, other.no_event_seconds),
-            (&mut self.unknown_seconds, other.unknown_seconds),
-            (&mut self.commands, other.commands),
-            (&mut self.handled, other.handled),
-            (&mut self.handled_seconds, other.handled_seconds),
-            (&mut self.lwlock_waits, other.lwlock_waits),
-            (&mut self.statistics_waits, other.statistics_waits),
-            (&mut self.statistics_seconds, other.statistics_seconds),
-            (&mut self.background_running_seconds, other.background_running_seconds),
-            (&mut self.background_ready_seconds, other.background_ready_seconds),
-            (&mut self.background_waiting_seconds, other.background_waiting_seconds),
-            (&mut self.switches, other.switches),
-            (&mut self.cost_seconds, other.cost_seconds),
-            (&mut self.lost_processes, other.lost_processes),
-        ];
+        let pairs = host::field_pairs!(self, other:
+            lived_seconds, running_seconds, client_seconds, lwlock_seconds, lock_seconds, io_seconds,
+            other_seconds, no_event_seconds, unknown_seconds, commands, handled, handled_seconds, lwlock_waits,
+            statistics_waits, statistics_seconds, background_running_seconds, background_ready_seconds,
+            background_waiting_seconds, switches, cost_seconds, lost_processes);
         pairs.into_iter().for_each(|(value, other)| with(value, other));
     }
 }

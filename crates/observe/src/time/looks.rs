@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -30,6 +30,7 @@ pub(super) type Seen = (u32, u64, Doing);
 #[derive(Clone, Debug, Default)]
 pub(super) struct LookSums(Arc<Mutex<Sums>>);
 
+/// Consistent even after a panic.
 #[derive(Debug, Default)]
 struct Sums {
     at_ns: u64,
@@ -40,7 +41,7 @@ struct Sums {
 impl LookSums {
     /// A process missing in `seen` ended at its previous sample.
     pub fn add(&self, at_ns: u64, seen: Vec<Seen>) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         let before = sums.at_ns;
         let at_ns = at_ns.max(before);
         let elapsed = at_ns - before;
@@ -64,7 +65,7 @@ impl LookSums {
 
     /// Charges the time since the last sample as unknown.
     pub fn add_failed(&self, at_ns: u64) {
-        let sums = self.lock();
+        let sums = lock(&self.0);
         let there = sums.processes.values().filter(|(process, _)| process.ended_ns.is_none());
         let unseen = there.map(|(process, _)| (process.pid, process.birth, Some(WaitEvent::Unknown))).collect();
         drop(sums);
@@ -73,7 +74,7 @@ impl LookSums {
 
     /// First charges the time until `at_ns`, so that readings are evenly spaced.
     pub fn read_until(&self, at_ns: u64) -> Reading {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         let elapsed = at_ns.saturating_sub(sums.at_ns);
         sums.at_ns += elapsed;
         for (process, doing) in sums.processes.values_mut().filter(|(process, _)| process.ended_ns.is_none()) {
@@ -85,15 +86,10 @@ impl LookSums {
 
     /// An ended process is reported once.
     pub fn read(&self) -> Reading {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         let processes = sums.processes.values().map(|(process, _)| process.clone()).collect();
         sums.processes.retain(|_, (process, _)| process.ended_ns.is_none());
         Reading { at_ns: sums.at_ns, processes, ..Reading::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        // The sums are consistent even after a panic.
-        lock(&self.0)
     }
 }
 
@@ -240,7 +236,7 @@ impl SqlLooks {
                 match sessions {
                     Ok(sessions) => to_add.add(at_ns, seen(sessions, own_pid)),
                     Err(error) if error.is_server_gone() => {
-                        to_add.lock().failure = Some(error.with_hint());
+                        lock(&to_add.0).failure = Some(error.with_hint());
                         return;
                     }
                     // `Watch` reports why its own queries fail.
@@ -262,7 +258,7 @@ impl TimeSource for SqlLooks {
     }
 
     fn failure(&self) -> Option<String> {
-        self.sums.lock().failure.clone()
+        lock(&self.sums.0).failure.clone()
     }
 }
 

@@ -54,20 +54,19 @@ impl Roster {
             processes.iter().chain(untold).map(|process| (process.pid, process.birth)).collect();
         self.known.retain(|key, _| there.contains(key));
         self.numbers.keep(&there);
+        let of_kind = |kind: String| Who { kind, ..Who::default() };
         for process in processes {
             let key = (process.pid, process.birth);
             let number = self.numbers.of(process.pid, process.birth);
+            // A new process may still have kind `OTHER`.
+            let is_known = self.known.get(&key).is_some_and(|who| who.kind != OTHER);
             let who = match number.and_then(|number| seen.get(&number)) {
-                _ if self.postmaster_pid == Some(process.pid) => {
-                    Some(Who { kind: POSTMASTER.into(), ..Who::default() })
-                }
-                _ if number.is_some_and(|number| self.is_own(number)) => {
-                    Some(Who { kind: PGTHAW.into(), ..Who::default() })
-                }
+                _ if self.postmaster_pid == Some(process.pid) => Some(of_kind(POSTMASTER.into())),
+                _ if number.is_some_and(|number| self.is_own(number)) => Some(of_kind(PGTHAW.into())),
                 // Pids are not reused within a second.
                 Some(session) => self.of_session(session, process.pid),
-                None if self.is_known(&key) || process.ended_ns.is_some() => None,
-                None => self.kind_of_title(process.pid).map(|kind| Who { kind, ..Who::default() }),
+                None if is_known || process.ended_ns.is_some() => None,
+                None => self.kind_of_title(process.pid).map(of_kind),
             };
             self.known.extend(who.map(|who| (key, who)));
         }
@@ -78,11 +77,6 @@ impl Roster {
         let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
-    }
-
-    /// A new process may still have kind `OTHER`.
-    fn is_known(&self, key: &(u32, u64)) -> bool {
-        self.known.get(key).is_some_and(|who| who.kind != OTHER)
     }
 
     /// `None` if not yet identifiable.

@@ -401,7 +401,8 @@ impl FileName {
             },
         };
         let relation = database.zip(relation_number(own)).filter(|_| kind == FileKind::Relation);
-        FileName { path: join(names, depth), kind, relation }
+        let shown = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty());
+        FileName { path: shown.collect::<Vec<&str>>().join("/"), kind, relation }
     }
 
     /// Directory that stands for its temporary files, perhaps thousands.
@@ -415,11 +416,6 @@ impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.path.is_empty() { "a file without a name" } else { &self.path })
     }
-}
-
-fn join(names: &[impl AsRef<str>], depth: usize) -> String {
-    let shown: Vec<&str> = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty()).collect();
-    shown.join("/")
 }
 
 /// Timeline, log, segment (`XLogFileName` in `src/include/access/xlog_internal.h`).

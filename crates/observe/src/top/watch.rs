@@ -185,10 +185,9 @@ impl Steps {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
-        let (reading, unanswered) = match self.pulse.take() {
-            Some(Ok(reading)) => (Some(reading), None),
-            Some(Err(why)) => (None, Some(Missing::new("the server's counters", why, None))),
-            None => (None, None),
+        let (reading, unanswered) = match lock(&self.pulse.latest).take().transpose() {
+            Ok(reading) => (reading, None),
+            Err(why) => (None, Some(Missing::new("the server's counters", why, None))),
         };
         let unasked =
             (span.failed.count > 0).then(|| Missing::new("identities of the processes", span.failed.why.clone(), None));
@@ -356,8 +355,8 @@ impl PulseReader {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                // A session reports its counts only after it reads a table, so the server counts this query with the
-                // next one.
+                // A session sends its statistics only after it reads a table, which this query does not, so the server
+                // counts it together with the next one.
                 let checkpoints = match knows_checkpoints {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
@@ -376,10 +375,6 @@ impl PulseReader {
             }
         };
         Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
-    }
-
-    pub fn take(&self) -> Option<Result<PulseReading, String>> {
-        lock(&self.latest).take()
     }
 }
 

@@ -198,7 +198,10 @@ impl Course<'_> {
                 // The race's last second is measured completely.
                 end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
             }
-            std::thread::sleep(poll_interval(self.cadence));
+            std::thread::sleep(match self.cadence {
+                Cadence::Close => POLL_INTERVAL,
+                Cadence::Sparing => SPARING_POLL_INTERVAL,
+            });
         }
         Ok((is_early || end < last, begun.unwrap_or_else(|| begin(generator))))
     }
@@ -208,13 +211,6 @@ fn after_waiting(load_began_after: Duration, mut paces: Vec<f64>) -> Vec<f64> {
     let waited = load_began_after.as_secs_f64().round() as usize;
     paces.splice(0..0, std::iter::repeat_n(0.0, waited));
     paces
-}
-
-fn poll_interval(cadence: Cadence) -> Duration {
-    match cadence {
-        Cadence::Close => POLL_INTERVAL,
-        Cadence::Sparing => SPARING_POLL_INTERVAL,
-    }
 }
 
 fn read_used(limit: &DiskLimit) -> Result<Bytes> {

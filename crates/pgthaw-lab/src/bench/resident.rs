@@ -228,30 +228,23 @@ struct Window {
 
 impl Watch {
     pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch> {
-        let mut watch = Watch { files: Vec::new(), windows: Vec::new(), exact_at: None };
+        let (mut opened, mut windows): (Vec<_>, Vec<Window>) = (Vec::new(), Vec::new());
         for wanted in files {
-            let file = cache.open(&wanted.path)?.ok_or_else(|| gone(&wanted.path))?;
-            watch.add(wanted, file);
-        }
-        Ok(watch)
-    }
-
-    fn add(&mut self, wanted: &WantedFile, file: Box<dyn CachedFile>) {
-        let number = self.files.len();
-        self.files.push(file);
-        let before = self.windows.len();
-        for (window, start, end) in wanted.runs.iter().flat_map(|run| cut(run.start, run.end, WINDOW_PAGES)) {
-            let first = window * WINDOW_PAGES;
-            if self.windows[before..].last().is_none_or(|last| last.range.start != first) {
-                let range = PageRange::new(first, first + end);
-                let (wanted, seen) = (RoaringBitmap::new(), RoaringBitmap::new());
-                self.windows.push(Window { file: number, range, wanted, seen });
-            }
-            if let Some(window) = self.windows.last_mut() {
-                window.range.end = first + end;
-                window.wanted.insert_range(start as u32..end as u32);
+            let (file, before) = (opened.len(), windows.len());
+            opened.push(cache.open(&wanted.path)?.ok_or_else(|| gone(&wanted.path))?);
+            for (window, start, end) in wanted.runs.iter().flat_map(|run| cut(run.start, run.end, WINDOW_PAGES)) {
+                let first = window * WINDOW_PAGES;
+                if windows[before..].last().is_none_or(|last| last.range.start != first) {
+                    let range = PageRange::new(first, first + end);
+                    windows.push(Window { file, range, wanted: RoaringBitmap::new(), seen: RoaringBitmap::new() });
+                }
+                if let Some(window) = windows.last_mut() {
+                    window.range.end = first + end;
+                    window.wanted.insert_range(start as u32..end as u32);
+                }
             }
         }
+        Ok(Watch { files: opened, windows, exact_at: None })
     }
 
     /// Counts resident pages. Checks each page periodically and near `goal`, except in completely seen windows.

@@ -12,7 +12,7 @@ use super::trial::TrialSetup;
 use super::warmer::Contender;
 use crate::lab::{
     Earlier, Error, FreshDatabase, Lab, LocalPgbench, Place, Result, ScriptCopies, Site, SiteKey, SiteMaker, Stop,
-    SweepOptions, Work, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
+    SweepOptions, Work, check_hosts, connect, describe_machine, make_databases, remove_abandoned, repair_read_ahead,
 };
 use crate::study::{
     CALIBRATION_SECONDS, Calibration, DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration,
@@ -168,7 +168,7 @@ impl Play<'_> {
             if is_kept && self.options.goes_on {
                 site.lab.cluster.outlive_owner();
             }
-            maker.fill(site).await?;
+            site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
             note_making(&mut known.databases, &key, site);
             // Measures pgbench on this host, which says nothing about load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
@@ -371,10 +371,9 @@ fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
 }
 
 fn is_left_out(run: &SweepRun, point: &Point) -> bool {
-    run.verdicts.iter().any(|verdict| match &verdict.finding {
-        Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
-        _ => false,
-    })
+    let is_it =
+        |left: &Finding| matches!(left, Finding::StrategyLeftOut { strategy, .. } if *strategy == point.strategy);
+    run.verdicts.iter().any(|verdict| is_it(&verdict.finding))
 }
 
 impl Earlier {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::race::wait_for_server_start;
@@ -300,13 +300,9 @@ fn read_state(lab: &Lab) -> Result<StartState> {
 }
 
 fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
-    let differs = |one: &&(String, String), others: &[(String, String)]| !others.contains(one);
-    let mut names: Vec<String> =
-        before.iter().filter(|one| differs(one, after)).map(|(name, _)| name.clone()).collect();
-    names.extend(after.iter().filter(|one| differs(one, before)).map(|(name, _)| name.clone()));
-    names.sort();
-    names.dedup();
-    names
+    let [before, after] = [before, after].map(|settings| settings.iter().collect::<BTreeSet<_>>());
+    let names: BTreeSet<&String> = before.symmetric_difference(&after).map(|(name, _)| name).collect();
+    names.into_iter().cloned().collect()
 }
 
 #[cfg(test)]

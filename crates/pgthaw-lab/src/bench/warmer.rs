@@ -86,10 +86,8 @@ impl ActiveContender {
         let ended = self.running.as_mut().and_then(Running::poll);
         let own_bytes = self.running.as_ref().and_then(Running::read_bytes);
         let of_backends = self.backends.totals().strategy_read_bytes;
-        let issued_bytes = match self.contender.strategy {
-            Strategy::Nothing => None,
-            _ => Some(own_bytes.unwrap_or_default() + of_backends),
-        };
+        let is_any = self.contender.strategy != Strategy::Nothing;
+        let issued_bytes = is_any.then(|| own_bytes.unwrap_or_default() + of_backends);
         let output = self.running.as_ref().map(Running::read_output_tail).unwrap_or_default();
         let fio = self.running.as_ref().filter(|_| self.contender.strategy.is_fio());
         let own = fio.and_then(|running| parse_fio(&running.read_stdout()));
@@ -313,8 +311,7 @@ impl WarmSnapshots {
             let mut kept = Directory::open(&self.directory)?.create_file(AUTOPREWARM_FILE, 0o600)?;
             io::copy(&mut data.open_file(AUTOPREWARM_FILE)?, &mut kept)
         };
-        let copied = copy().map_err(|source| Error::file("copy", &data.path().join(AUTOPREWARM_FILE), source));
-        copied.map(drop)
+        copy().map(drop).map_err(|source| Error::file("copy", &data.path().join(AUTOPREWARM_FILE), source))
     }
 }
 

@@ -175,10 +175,6 @@ impl Lab {
         ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
-    pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>> {
-        Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
-    }
-
     /// Returns each file with the index of its relation in `first_segments`.
     pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
         let mut files = Vec::new();
@@ -194,7 +190,7 @@ impl Lab {
 
     pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
         let mut buffer = vec![0; 1 << 20];
-        for file in self.open_database_files()? {
+        for (_, file) in self.open_files_of(&[])? {
             let mut offset = 0;
             while goes_on() {
                 match file.apply_read(offset, &mut buffer)? {
@@ -208,7 +204,7 @@ impl Lab {
 
     pub fn read_resident(&self) -> Result<(Bytes, Bytes)> {
         let (mut pages, mut total) = (0, 0);
-        for file in self.open_database_files()? {
+        for (_, file) in self.open_files_of(&[])? {
             let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_cache.page_bytes()));
             pages += file.read_counts(range)?.cached;
             total += file.size_bytes();
@@ -218,14 +214,8 @@ impl Lab {
 
     /// Evicts the cluster's files. PostgreSQL's programs stay cached, as after a restart.
     pub fn apply_evict(&self) -> Result<StartState> {
-        let mut state = self.evict_once()?;
-        for _ in 1..EVICTION_TRIES {
-            if state.verdict == "cold" {
-                break;
-            }
-            state = self.evict_once()?;
-        }
-        Ok(state)
+        let unless_cold = |state: StartState| if state.verdict == "cold" { Ok(state) } else { self.evict_once() };
+        (1..EVICTION_TRIES).try_fold(self.evict_once()?, |state, _| unless_cold(state))
     }
 
     /// Evicts the database. If the kernel pages out idle memory, also touches the memory that the trial will fill:
@@ -239,11 +229,8 @@ impl Lab {
     }
 
     fn evict_once(&self) -> Result<StartState> {
-        visit_files(&self.data_directory(), &mut |path| {
-            let file = self.page_cache.open(path)?;
-            Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
-        })?;
-        self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(elsewhere))?;
+        evict_files(&self.page_cache, &self.data_directory())?;
+        self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(&SystemPageCache::new(), elsewhere))?;
         let backing: Bytes =
             self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes>>()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
@@ -301,8 +288,7 @@ fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String)
     [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
-pub fn evict_files(directory: &Path) -> Result<()> {
-    let cache = SystemPageCache::new();
+pub fn evict_files(cache: &SystemPageCache, directory: &Path) -> Result<()> {
     visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
 }
 
@@ -321,8 +307,7 @@ fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<()>) ->
 
 pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<()> {
     let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
-    done.map_err(|source| postgres::Error::Query { action, source })?;
-    Ok(())
+    Ok(done.map(drop).map_err(|source| postgres::Error::Query { action, source })?)
 }
 
 pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);

@@ -19,6 +19,7 @@ use crate::study::{
     expected_bytes, read_named, render_digest,
 };
 use host::files::{Directory, directory_of};
+use host::linux::SystemPageCache;
 use host::units::Bytes;
 use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use pgbench::{Said, parse_initialized, parse_said};
@@ -146,10 +147,9 @@ async fn make_roles(connection: &mut PgConnection) -> Result<()> {
 
 async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()> {
     let known = sqlx::query_scalar("SELECT spcname::pg_catalog.text FROM pg_catalog.pg_tablespace");
-    let known: Vec<String> = known
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(|source| postgres::Error::Query { action: "read the tablespaces", source })?;
+    let known = known.fetch_all(&mut *connection).await;
+    let known: Vec<String> =
+        known.map_err(|source| postgres::Error::Query { action: "read the tablespaces", source })?;
     for (part, elsewhere) in &lab.parts {
         let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
         let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
@@ -398,10 +398,6 @@ impl KeptDirectory {
             _ => Ok(()),
         }
     }
-
-    fn kept_bytes(&self) -> Bytes {
-        read_held_bytes(&self.parent.join(KEPT))
-    }
 }
 
 impl FreshDatabase {
@@ -452,14 +448,14 @@ impl FreshDatabase {
                 _ => {}
             }
         }
-        let bytes: Bytes = self.places.iter().map(KeptDirectory::kept_bytes).sum();
+        let bytes: Bytes = self.places.iter().map(|place| read_held_bytes(&place.parent.join(KEPT))).sum();
         for place in &self.places {
             place.remove(REPLACED)?;
             let target = place.parent.join(UNFINISHED);
             let share = || read_held_bytes(&target).0 as f64 / bytes.0.max(1) as f64;
             self.copy(place, KEPT, place.name, work, &|| work.events.tell(Event::StepShare(share().min(1.0))))?;
             // The cached copy would occupy memory in the trial.
-            evict_files(&place.parent.join(KEPT))?;
+            evict_files(&SystemPageCache::new(), &place.parent.join(KEPT))?;
         }
         lab.open_again()?;
         Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })

@@ -18,13 +18,9 @@ use host::linux::{
 use host::units::Bytes;
 use observe::OsSample;
 
-/// Adds to `disk` why its limits or read-ahead cannot be enforced in the directory.
-pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
-    choose_in_force_on(directory, disk, false)
-}
-
-/// Extends `choose_in_force` to devices that only the study uses (`is_own`).
-pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
+/// Adds to `disk` why its limits or read-ahead cannot be enforced in the directory. `is_own`: only the study uses the
+/// device.
+pub fn choose_in_force(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
     }
@@ -65,28 +61,18 @@ pub fn create_limit(
 ) -> Result<Option<DiskLimit>> {
     let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
     let Some(device) = device.filter(|_| is_asked) else { return Ok(None) };
-    let limit_of = |number: DeviceNumber, disk: &Disk| DeviceLimit {
-        number,
-        reads: read_limit_of(disk),
-        writes: write_limit_of(disk),
+    let limit_of = |number: DeviceNumber, disk: &Disk| {
+        let reads = ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps };
+        let writes = WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps };
+        DeviceLimit {
+            number,
+            reads: if disk.not_enforced.is_none() { reads } else { ReadLimit::default() },
+            writes: if disk.writes_not_enforced.is_none() { writes } else { WriteLimit::default() },
+        }
     };
     let parts = parts.iter().filter(|part| part.disk.is_limited()).map(|part| limit_of(part.device, &part.disk));
     let devices = [limit_of(device, disk)].into_iter().chain(parts).collect();
     Ok(Some(DiskLimit::create(devices, is_own, memory)?))
-}
-
-pub fn read_limit_of(disk: &Disk) -> ReadLimit {
-    match disk.not_enforced {
-        None => ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps },
-        Some(_) => ReadLimit::default(),
-    }
-}
-
-fn write_limit_of(disk: &Disk) -> WriteLimit {
-    match disk.writes_not_enforced {
-        None => WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps },
-        Some(_) => WriteLimit::default(),
-    }
 }
 
 /// False if the disk changes the read-ahead, which takes effect only for files opened later.

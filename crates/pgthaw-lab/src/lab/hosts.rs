@@ -105,10 +105,8 @@ impl Fleet {
         while !self.members.iter().all(|member| member.is_done) {
             self.stop.check()?;
             self.members.iter_mut().try_for_each(Member::listen)?;
-            let sending = self.members.iter_mut().filter(|member| !member.is_done);
-            sending
-                .map(|member| &mut member.session)
-                .try_for_each(|session| session.check_heard(began, SILENCE_LIMIT))?;
+            let mut sending = self.members.iter_mut().filter(|member| !member.is_done);
+            sending.try_for_each(|member| member.session.check_heard(began, SILENCE_LIMIT))?;
             std::thread::sleep(POLL_INTERVAL);
         }
         let start = self.start;
@@ -168,7 +166,7 @@ impl Member {
 
     fn count(&mut self, start: Option<Start>, mut latencies: Latencies) -> Result<MemberFigures, Error> {
         let behind_us = self.offset.offset_ns / 1000;
-        visit_transactions(self.session.logs(), |one| latencies.add(one.by_clock_behind(behind_us)))?;
+        visit_transactions(&self.session.files.logs, |one| latencies.add(one.by_clock_behind(behind_us)))?;
         let report = self.session.read_report();
         let outcome =
             parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("invalid report: {report}")))?;
@@ -220,7 +218,8 @@ impl Generator for Fleet {
 
     /// While any host runs, includes only seconds that all hosts have reported.
     fn read_paces(&self) -> Vec<f64> {
-        let paces: Vec<Vec<f64>> = self.members.iter().map(|member| member.session.read_paces()).collect();
+        let paces_of = |member: &Member| read_paces(&read_lossy(&member.session.files.errors));
+        let paces: Vec<Vec<f64>> = self.members.iter().map(paces_of).collect();
         let lengths = || paces.iter().map(Vec::len);
         let is_over = self.members.iter().all(|member| member.ended.is_some());
         let seconds = if is_over { lengths().max() } else { lengths().min() };
@@ -476,23 +475,15 @@ impl Session {
     /// Enables `say`. Before `Answer::Ready`, it may block.
     pub fn take_pipe(&mut self) -> Result<(), Error> {
         let Some(opening) = self.opening.take() else { return Ok(()) };
-        match opening.join() {
-            Ok(Ok(pipe)) => {
-                self.pipe = Some(pipe);
-                Ok(())
-            }
-            Ok(Err(error)) => Err(self.failure(&error.to_string())),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let opened = opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.pipe = Some(opened.map_err(|error| self.failure(&error.to_string()))?);
+        Ok(())
     }
 
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
         // One write: a pause within the line would distort `measure_offset`.
-        match pipe.write_all(format!("{line}\n").as_bytes()) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
-        }
+        pipe.write_all(format!("{line}\n").as_bytes()).map_err(|_| self.gone())
     }
 
     pub fn measure_offset(&mut self, stop: &Stop) -> Result<ClockOffset, Error> {
@@ -510,16 +501,8 @@ impl Session {
         ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back"))
     }
 
-    pub fn logs(&self) -> &Path {
-        &self.files.logs
-    }
-
     pub fn read_report(&self) -> String {
         read_lossy(&self.files.report)
-    }
-
-    pub fn read_paces(&self) -> Vec<f64> {
-        read_paces(&read_lossy(&self.files.errors))
     }
 
     pub fn failure(&mut self, why: &str) -> Error {
@@ -815,7 +798,7 @@ mod session_tests {
         let stop = Stop::default();
         let answers: Vec<Answer> = (0..3).map(|_| session.wait(&stop).unwrap().answer).collect();
         assert_eq!(answers[2], Answer::Done);
-        assert_eq!(std::fs::read_to_string(session.logs().join("log.0")).unwrap(), "abc");
+        assert_eq!(std::fs::read_to_string(session.files.logs.join("log.0")).unwrap(), "abc");
         assert_eq!(session.read_report(), "ok");
     }
 

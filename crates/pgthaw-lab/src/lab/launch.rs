@@ -164,10 +164,9 @@ impl Running {
     }
 
     pub fn kill(&mut self) {
-        if self.poll().is_some() {
-            return;
+        if self.poll().is_none() {
+            kill_group(&mut self.child);
         }
-        kill_group(&mut self.child);
     }
 }
 

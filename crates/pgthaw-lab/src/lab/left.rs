@@ -229,7 +229,7 @@ mod tests {
         let stranger = make(parent.path(), "something", "5");
         let _used = claim(&used, "4").unwrap();
         let (sender, _told) = tokio::sync::mpsc::unbounded_channel();
-        remove_left(parent.path(), Some("2"), &BTreeSet::from(["3".to_owned()]), &Events::to(sender));
+        remove_left(parent.path(), Some("2"), &BTreeSet::from(["3".to_owned()]), &Events(sender));
         assert!(!ended.exists());
         assert!([own, unfinished, used, stranger].iter().all(|left| left.join("data/base").exists()));
     }

@@ -10,7 +10,9 @@ mod server;
 mod site;
 
 pub use cluster::{Lab, Place, drop_benchmark, run_statement};
-pub use databases::{FreshDatabase, ScriptCopies, client_variables, connection_arguments, plan_psql, read_unchanged};
+pub use databases::{
+    FreshDatabase, ScriptCopies, client_variables, connection_arguments, make_databases, plan_psql, read_unchanged,
+};
 pub use disk::{GroundFacts, PartDisk, choose_in_force, leaves_files_as_they_were, repair_read_ahead};
 pub use error::{Error, Result};
 pub use hosts::check_hosts;

@@ -169,7 +169,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
             write_cache: behind.write_cache,
         }
     };
-    let device = device.map_or_else(|| Device::nameless(NO_DISK), describe);
+    let device = device.map_or_else(|| Device { name: NO_DISK.to_owned(), ..Device::default() }, describe);
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
@@ -211,14 +211,12 @@ const LOADED_WHEN_NEEDED: [&str; 4] = ["plpgsql", "plperl", "pltcl", "plpython"]
 
 pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String, Programs>> {
     let find = |name: &String| {
-        Ok((
-            name.clone(),
-            match sweep.servers.get(name) {
-                None => default.clone(),
-                Some(ServerSpec::Major(major)) => Programs::find_version(None, *major)?,
-                Some(ServerSpec::Programs(bin_dir)) => Programs::find(Some(bin_dir))?,
-            },
-        ))
+        let programs = match sweep.servers.get(name) {
+            None => default.clone(),
+            Some(ServerSpec::Major(major)) => Programs::find_version(None, *major)?,
+            Some(ServerSpec::Programs(bin_dir)) => Programs::find(Some(bin_dir))?,
+        };
+        Ok((name.clone(), programs))
     };
     sweep.axes.server.iter().map(find).collect()
 }

@@ -6,10 +6,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::cluster::{Lab, Place};
-use super::databases::{FreshDatabase, MadeDatabase, make_databases, open_lab, start_server};
-use super::disk::{
-    FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
-};
+use super::databases::{FreshDatabase, MadeDatabase, open_lab, start_server};
+use super::disk::{FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force, leaves_files_as_they_were};
 use super::error::Result;
 use super::launch::Work;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
@@ -202,12 +200,6 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    pub async fn fill(&self, site: &mut Site) -> Result<()> {
-        let sweep = &self.options.asked.sweep;
-        site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
-        Ok(())
-    }
-
     /// Fails if free space, plus the leftovers that this sweep reuses, is too small.
     pub fn check_room(&self) -> Result<()> {
         let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
@@ -239,7 +231,7 @@ impl SiteMaker<'_> {
     }
 
     fn find_disks(&self, place: &Path, is_own: bool) -> BTreeMap<String, Disk> {
-        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), is_own));
+        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force(place, disk.clone(), is_own));
         let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
         for (name, disk) in &disks {
             for (what, reason) in disk.not_in_force() {

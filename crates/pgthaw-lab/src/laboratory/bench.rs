@@ -16,7 +16,7 @@ use super::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, StoreArguments, Target, require_lab_server,
 };
 use crate::bench::{Earlier, StudyAsked, SweepFinished, SweepOptions, describe_cold_start, run_sweeps};
-use crate::lab::{self, Place, Stop, SweepLock, choose_in_force, read_file_system_remarks, read_setting_remarks};
+use crate::lab::{Place, Stop, SweepLock, choose_in_force, read_file_system_remarks, read_setting_remarks};
 use crate::laboratory::text::{
     StudyDisplay, render_before_and_after, render_demo_plan, render_judged_forecasts, render_served, render_sweep_plan,
     render_written_forecast,
@@ -25,8 +25,8 @@ use crate::report;
 use crate::results::{self, Store};
 use crate::serve::LiveBoard;
 use crate::study::{
-    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, Events, PGTHAW, Sweep, expected_bytes, parse_sweep,
-    plan_scale, plan_sweep, read_study_text, set_keys, texts_of,
+    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, Events, PGTHAW, Sweep, check_room, expected_bytes,
+    parse_sweep, plan_scale, plan_sweep, read_study_text, set_keys, texts_of,
 };
 use crate::verdict::{WrittenForecast, compute_outline_summary, compute_sweep_verdicts, judge_forecast};
 use cache::warm;
@@ -265,7 +265,7 @@ fn dry_run(arguments: &BenchArguments, sweeps: &[Sweep], output: OutputArguments
     let width = Canvas::of_stdout(false).width;
     let text = || plans.iter().map(|plan| render_sweep_plan(plan, width)).collect::<Vec<_>>().join("\n\n");
     terminal::print_answer(&answer, output.json, text)?;
-    plans.iter().try_for_each(|plan| plan.check_room(&arguments.dir))?;
+    plans.iter().try_for_each(|plan| check_room(plan.needed_bytes, plan.free_bytes, &arguments.dir))?;
     Ok(ExitStatus::Done)
 }
 
@@ -301,7 +301,7 @@ fn print_demo_plan(asked: &StudyAsked) {
     let found = found.map(|one| Capability { group: "this machine", ..one });
     let checks: Vec<Capability> = [server].into_iter().chain(found).collect();
     let point = asked.sweep.point(0);
-    let disk = choose_in_force(directory, asked.sweep.disk(&point));
+    let disk = choose_in_force(directory, asked.sweep.disk(&point), false);
     let plan = render_demo_plan(point.scale, expected_bytes(point.scale), &disk);
     terminal::print_line(&format!("{}\n\n{plan}\n", terminal::render_capabilities(&checks)));
 }
@@ -360,7 +360,7 @@ async fn run_forecast(
 fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &str) -> anyhow::Result<WrittenForecast> {
     let calibration_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
     let directory = asked.place.directory();
-    let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)));
+    let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)), false);
     let (device, described) = read_device(&disk, directory)?;
     let chosen: Popularity = popularity.parse().map_err(anyhow::Error::msg)?;
     let made = make_classes(&calibration.activity, None, Some(&chosen))?;
@@ -387,14 +387,14 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
 fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
     let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
     let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());
-    read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
+    read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory), None)
 }
 
 /// Returns `None` unless this is a warm-up study with limits in force or figures from `doctor --probe`.
 fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
-    let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0))))?;
+    let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0)), false))?;
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
-    let is_known = is_limited || matches!(find_profile(directory), Ok(Some(_)));
+    let is_known = is_limited || matches!(find_profile(directory, None), Ok(Some(_)));
     let (device, _) = is_known.then(|| read_device(&disk, directory).ok()).flatten()?;
     Some(device)
 }
@@ -423,8 +423,7 @@ async fn run_studies(
         locks.push(lock);
         all.push(options);
     }
-    let studies = async move |events: Events, stop: Stop| run_sweeps(&all, &events, &stop).await;
-    let mut finished = run_and_hear(studies, |events| keep_and_show(events, store, output, hear)).await?;
+    let mut finished = run_and_hear(all, |events| keep_and_show(events, store, output, hear)).await?;
     for one in &mut finished {
         if one.run.ended_at.is_some() {
             let trials = store.read_sweep_outcomes(&one.run.id).await?;
@@ -532,20 +531,22 @@ fn lock_directory(store: &Store) -> PathBuf {
 }
 
 /// A signal or an error of `hear` ends the study cleanly.
-async fn run_and_hear<T: Send + 'static, Ran, Heard>(
-    study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
+async fn run_and_hear<Heard: Future<Output = anyhow::Result<()>>>(
+    all: Vec<SweepOptions>,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
-) -> anyhow::Result<T>
-where
-    Ran: Future<Output = Result<T, lab::Error>>,
-    Heard: Future<Output = anyhow::Result<()>>,
-{
+) -> anyhow::Result<Vec<SweepFinished>> {
     let stop = Stop::default();
-    let signals = tokio::spawn(request_on_signal(stop.clone())?);
+    let (signal, signalled) = (hear_signals()?, stop.clone());
+    let signals = tokio::spawn(async move {
+        signal.await;
+        signalled.request();
+        hurry_clusters();
+    });
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
     // A study blocks, so it runs on its own thread.
-    let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
+    let study = move || runtime.block_on(run_sweeps(&all, &Events(sender), &study_stop));
+    let study = tokio::task::spawn_blocking(study);
     let heard = hear(events).await;
     if heard.is_err() {
         stop.request();
@@ -554,13 +555,4 @@ where
     signals.abort();
     heard?;
     Ok(finished??)
-}
-
-fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
-    let heard = hear_signals()?;
-    Ok(async move {
-        heard.await;
-        stop.request();
-        hurry_clusters();
-    })
 }

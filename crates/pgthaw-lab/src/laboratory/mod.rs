@@ -11,8 +11,6 @@ pub mod text;
 pub use judge::Unreadable;
 pub use store::StoreArguments;
 
-// Used by the child process that runs the strategy `one-read-per-range`.
-pub use crate::bench::apply_read_ranges;
 pub use command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments, Target, require_lab_server};
 
 use command::{Cast, cast};

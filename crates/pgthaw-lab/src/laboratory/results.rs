@@ -62,7 +62,19 @@ enum Action {
     /// Import pgbench's logs, progress and reports
     ///
     /// Also imports directories of pgbench-tools.
-    Import(ImportArguments),
+    Import {
+        /// pgbench's logs or output, or directories with such files
+        ///
+        /// Logs of `pgbench --log` contain transactions or intervals. The directories may be those of pgbench-tools.
+        ///
+        /// pgthaw combines the logs of a run's threads, and a log with its report, by their contents.
+        ///
+        /// KEY=VALUE adds missing facts: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
+        /// connect=true (-C), and, only as a description, start (cold, warm, restored or as-is). pgthaw rejects values that contradict a
+        /// report.
+        #[arg(value_name = "PATH|KEY=VALUE", required = true)]
+        what: Vec<String>,
+    },
     /// Delete a run with its trials
     Drop {
         /// Run, or the beginning of its name
@@ -105,25 +117,10 @@ struct ExportArguments {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-struct ImportArguments {
-    /// pgbench's logs or output, or directories with such files
-    ///
-    /// Logs of `pgbench --log` contain transactions or intervals. The directories may be those of pgbench-tools.
-    ///
-    /// pgthaw combines the logs of a run's threads, and a log with its report, by their contents.
-    ///
-    /// KEY=VALUE adds missing facts: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
-    /// connect=true (-C), and, only as a description, start (cold, warm, restored or as-is). pgthaw rejects values that contradict a
-    /// report.
-    #[arg(value_name = "PATH|KEY=VALUE", required = true)]
-    what: Vec<String>,
-}
-
 pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> Result<ExitStatus> {
-    if let Some(Action::Import(imported)) = arguments.action {
+    if let Some(Action::Import { what }) = arguments.action {
         let store = arguments.store.open().await?;
-        import(&store, &imported.what, output).await?;
+        import(&store, &what, output).await?;
         close_written(store).await?;
         return Ok(ExitStatus::Done);
     }
@@ -142,7 +139,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> Result
         Some(Action::Drop { run }) => {
             drop_run(&store, arguments.store.place()?.open_local_copy().await?, &run, output).await?;
         }
-        Some(Action::Import(_)) => {}
+        Some(Action::Import { .. }) => {}
     }
     store.close().await;
     Ok(ExitStatus::Done)

@@ -152,10 +152,6 @@ impl Database {
             Database::Postgres(pool) => Transaction::Postgres(pool.begin_with(trust::BEGIN).await?),
         })
     }
-
-    pub async fn close(&self) {
-        either!(self, Database(pool) => pool.close().await)
-    }
 }
 
 impl Transaction {

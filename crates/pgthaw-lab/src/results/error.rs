@@ -69,6 +69,17 @@ impl Error {
             _ => Error::Access { action, place, source },
         }
     }
+
+    pub(super) fn of_study(self, id: Option<&str>) -> Error {
+        match self {
+            Error::Damaged { place, reason } => Error::DamagedStudy { id: id.map(str::to_owned), place, reason },
+            error => error,
+        }
+    }
+
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Error::Damaged { .. } | Error::DamagedStudy { .. })
+    }
 }
 
 /// Unreachable server: broken connection (class 08), shutdown, crash or start (57P01 to 57P03), too many connections
@@ -241,18 +252,5 @@ pub struct DamagedStudy {
 impl DamagedStudy {
     pub(super) fn new(id: Option<String>, error: &Error) -> DamagedStudy {
         DamagedStudy { id, reason: error.to_string() }
-    }
-}
-
-impl Error {
-    pub(super) fn of_study(self, id: Option<&str>) -> Error {
-        match self {
-            Error::Damaged { place, reason } => Error::DamagedStudy { id: id.map(str::to_owned), place, reason },
-            error => error,
-        }
-    }
-
-    pub(super) fn is_damage(&self) -> bool {
-        matches!(self, Error::Damaged { .. } | Error::DamagedStudy { .. })
     }
 }

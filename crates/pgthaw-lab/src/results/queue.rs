@@ -33,10 +33,8 @@ const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, 
 
 impl Store {
     pub async fn count_unsent(&self) -> Result<usize> {
-        match &self.queue {
-            Some(queue) => Ok(self.read_unsent(queue).await?.len()),
-            None => Ok(0),
-        }
+        let Some(queue) = &self.queue else { return Ok(0) };
+        Ok(self.read_unsent(queue).await?.len())
     }
 
     /// Sends queued results. Returns studies that could not be read.
@@ -51,38 +49,30 @@ impl Store {
 
     /// Sends in the background, unless the server failed recently.
     pub(super) fn send_soon(&self) {
-        if self.queue.is_some() {
-            let store = self.clone();
-            tokio::spawn(async move { store.send_unless_away().await });
-        }
-    }
-
-    async fn send_unless_away(&self) {
-        let Some(queue) = &self.queue else { return };
-        let mut link = queue.link.lock().await;
-        if link.failed_at.is_none_or(|failed_at| failed_at.elapsed() >= PAUSE) {
-            // The failure is recorded in the link.
-            let _ = self.send_and_note(queue, &mut link).await;
-        }
+        let (store, Some(queue)) = (self.clone(), self.queue.clone()) else { return };
+        tokio::spawn(async move {
+            let mut link = queue.link.lock().await;
+            if link.failed_at.is_none_or(|failed_at| failed_at.elapsed() >= PAUSE) {
+                // The failure is recorded in the link.
+                let _ = store.send_and_note(&queue, &mut link).await;
+            }
+        });
     }
 
     async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>> {
         let sent = self.send_all(queue, link).await;
         link.failed_at = sent.is_err().then(Instant::now);
-        if sent.is_err() {
-            link.store = None;
-        }
+        link.store.take_if(|_| sent.is_err());
         sent
     }
 
     async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>> {
         let waiting = self.read_unsent(queue).await?;
-        if link.store.is_none() {
-            let connected = within_limit(queue, Store::connect_sender(&queue.server)).await?;
-            link.store = Some(Box::new(connected));
-        }
+        let server = match &mut link.store {
+            Some(server) => server,
+            none => none.insert(Box::new(within_limit(queue, Store::connect_sender(&queue.server)).await?)),
+        };
         let mut damaged: Vec<DamagedStudy> = Vec::new();
-        let Some(server) = &link.store else { return Ok(damaged) };
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
             // A trial is sent with its sweep, which may have been dropped on the server.
@@ -115,7 +105,7 @@ impl Store {
         Ok((sweep, trial))
     }
 
-    async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<()> {
+    pub(super) async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<()> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
         if let Some(sweep) = sweep {
@@ -134,11 +124,8 @@ impl Store {
 
 /// Treats a timeout as an unreachable server.
 async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T>>) -> Result<T> {
-    match timeout(SEND_LIMIT, asked).await {
-        Ok(answer) => answer,
-        Err(_) => {
-            let late = io::Error::new(io::ErrorKind::TimedOut, format!("timeout after {} s", SEND_LIMIT.as_secs()));
-            Err(Error::Away { server: queue.server.clone(), source: late.into() })
-        }
-    }
+    timeout(SEND_LIMIT, asked).await.unwrap_or_else(|_| {
+        let late = io::Error::new(io::ErrorKind::TimedOut, format!("timeout after {} s", SEND_LIMIT.as_secs()));
+        Err(Error::Away { server: queue.server.clone(), source: late.into() })
+    })
 }

@@ -34,6 +34,11 @@ pub(super) struct KeptSweep {
     pub sweep: Result<SweepRun>,
 }
 
+const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
+
+/// More trials would delay a page too long.
+const NOISE_TRIALS_MAX: u32 = 1000;
+
 impl Store {
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>> {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
@@ -148,6 +153,83 @@ impl Store {
         }
         Ok(())
     }
+
+    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>> {
+        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), Row::record).await?;
+        add_warming_figures(&mut outlines);
+        Ok(outlines)
+    }
+
+    /// Empty if points are not measured twice, or there are too many trials.
+    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>> {
+        if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
+            return Ok(Vec::new());
+        }
+        Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
+    }
+
+    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>)> {
+        let wanted = side.sweep.as_deref().unwrap_or(NEWEST);
+        let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
+        let trials = self.read_comparable_trials(&run.id).await?;
+        Ok((run, trials))
+    }
+
+    /// Includes the seconds, which some metrics need.
+    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
+        let mut trials = self.read_sweep_outcomes(sweep_id).await?;
+        self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
+        Ok(trials)
+    }
+
+    pub async fn read_listed(&self) -> Result<Listed> {
+        let mut listed = Listed::default();
+        for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
+            let outlined = match &sweep {
+                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await,
+                Err(_) => Ok(Vec::new()),
+            };
+            match sweep.and_then(|sweep| Ok((sweep, outlined?))) {
+                Ok(study) => listed.studies.push(study),
+                Err(error) if error.is_damage() => {
+                    let error = error.of_study(id.as_deref());
+                    listed.damaged.push(DamagedStudy::new(id, &error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Empty unless the study compares warmers under load.
+    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds> {
+        let mut served = ServedSeconds::new();
+        if !sweep.compares_warmers() || sweep.is_idle() {
+            return Ok(served);
+        }
+        let query = "SELECT number, repeat, transactions FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+        let second = |row: &Row| Ok((key_of(row)?, row.get("transactions")?));
+        for (trial, transactions) in self.read_of_study(&sweep.id, Query::new(query).bind(&sweep.id), second).await? {
+            served.entry(trial).or_default().push(transactions);
+        }
+        Ok(served)
+    }
+
+    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>> {
+        let counts = self.read_counts().await?;
+        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
+    }
+
+    async fn read_counts(&self) -> Result<Counts> {
+        let query =
+            "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
+        let count = |row: &Row| -> Result<_, sqlx::Error> {
+            // Skips trials of a study with an unreadable id.
+            let Ok(id) = row.get("id") else { return Ok(None) };
+            Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
+        };
+        Ok(self.read(Query::new(query), count).await?.into_iter().flatten().collect())
+    }
 }
 
 struct Of<'a> {
@@ -184,80 +266,10 @@ impl Error {
     }
 }
 
-const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
-
-/// More trials would delay a page too long.
-const NOISE_TRIALS_MAX: u32 = 1000;
-
-impl Store {
-    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>> {
-        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), Row::record).await?;
-        add_warming_figures(&mut outlines);
-        Ok(outlines)
-    }
-
-    /// Empty if points are not measured twice, or there are too many trials.
-    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>> {
-        if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
-            return Ok(Vec::new());
-        }
-        Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
-    }
-
-    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>)> {
-        let wanted = side.sweep.as_deref().unwrap_or(NEWEST);
-        let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
-        let trials = self.read_comparable_trials(&run.id).await?;
-        Ok((run, trials))
-    }
-
-    /// Includes the seconds, which some metrics need.
-    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
-        let mut trials = self.read_sweep_outcomes(sweep_id).await?;
-        self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
-        Ok(trials)
-    }
-}
-
 #[derive(Debug, Default)]
 pub struct Listed {
     pub studies: Vec<(SweepRun, Vec<TrialOutline>)>,
     pub damaged: Vec<DamagedStudy>,
-}
-
-impl Store {
-    pub async fn read_listed(&self) -> Result<Listed> {
-        let mut listed = Listed::default();
-        for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
-            let outlined = match &sweep {
-                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await,
-                Err(_) => Ok(Vec::new()),
-            };
-            match sweep.and_then(|sweep| Ok((sweep, outlined?))) {
-                Ok(study) => listed.studies.push(study),
-                Err(error) if error.is_damage() => {
-                    let error = error.of_study(id.as_deref());
-                    listed.damaged.push(DamagedStudy::new(id, &error));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(listed)
-    }
-
-    /// Empty unless the study compares warmers under load.
-    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds> {
-        let mut served = ServedSeconds::new();
-        if !sweep.compares_warmers() || sweep.is_idle() {
-            return Ok(served);
-        }
-        let query = "SELECT number, repeat, transactions FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
-        let second = |row: &Row| Ok((key_of(row)?, row.get("transactions")?));
-        for (trial, transactions) in self.read_of_study(&sweep.id, Query::new(query).bind(&sweep.id), second).await? {
-            served.entry(trial).or_default().push(transactions);
-        }
-        Ok(served)
-    }
 }
 
 /// A stored study.
@@ -283,24 +295,6 @@ pub struct StudyLine {
 }
 
 type Counts = HashMap<String, (u64, u64)>;
-
-impl Store {
-    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>> {
-        let counts = self.read_counts().await?;
-        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
-    }
-
-    async fn read_counts(&self) -> Result<Counts> {
-        let query =
-            "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
-        let count = |row: &Row| -> Result<_, sqlx::Error> {
-            // Skips trials of a study with an unreadable id.
-            let Ok(id) = row.get("id") else { return Ok(None) };
-            Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
-        };
-        Ok(self.read(Query::new(query), count).await?.into_iter().flatten().collect())
-    }
-}
 
 fn line_of(kept: KeptSweep, counts: &Counts) -> StudyLine {
     let id = kept.id.unwrap_or_default();

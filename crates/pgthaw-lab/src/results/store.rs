@@ -93,7 +93,7 @@ impl Store {
 
     /// Closing a file also removes its journal.
     pub async fn close(self) {
-        self.database.close().await;
+        either!(self.database, Database(pool) => pool.close().await);
     }
 
     async fn connect_file(path: &Path, timeout: Duration) -> Result<Store> {
@@ -208,7 +208,10 @@ impl Store {
     }
 
     async fn migrate_once(&self) -> Result<(), MigrateError> {
-        let migrator = migrator();
+        let description = "studies and their trials".into();
+        // A released migration never changes.
+        let first = Migration::new(1, description, MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);
+        let migrator = Migrator::with_migrations(vec![first]);
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
@@ -328,10 +331,3 @@ fn make_file(path: &Path) -> io::Result<()> {
 }
 
 const SCHEMA_SQL: &str = include_str!("migrations/0001.sql");
-
-/// A released migration never changes.
-fn migrator() -> Migrator {
-    let first =
-        Migration::new(1, "studies and their trials".into(), MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);
-    Migrator::with_migrations(vec![first])
-}

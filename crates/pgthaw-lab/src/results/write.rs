@@ -16,9 +16,7 @@ ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.ch
 impl Store {
     /// Stores a sweep before its first trial, without queueing it for the server.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<()> {
-        let mut transaction = self.begin().await?;
-        upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
-        transaction.commit().await.map_err(self.failed_to("write"))
+        self.take_over(Some(run), None).await
     }
 
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<()> {
@@ -54,6 +52,11 @@ impl Store {
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
         Ok(())
+    }
+
+    async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
     }
 
     pub async fn drop_sweep(&self, id: &str) -> Result<()> {
@@ -104,12 +107,5 @@ impl Unsent {
         let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
         let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
         query.bind(&self.number).bind(&self.repeat)
-    }
-}
-
-impl Store {
-    pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
-        let Some(queue) = &self.queue else { return Ok(()) };
-        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
     }
 }

@@ -34,12 +34,6 @@ impl Default for DatabaseSpec {
     }
 }
 
-impl DatabaseSpec {
-    pub fn has_known_size(&self) -> bool {
-        self.pgbench && self.initialize.is_empty() && self.setup.is_none() && self.commands.is_empty()
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatabaseKey {
     pub name: String,
@@ -89,7 +83,7 @@ pub fn read_databases(
         known.insert(name.clone(), read_database(&key, raw.clone(), directory)?);
     }
     check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "the database of [database]"))?;
-    choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
+    choose_named("points.database", asked, &known, |_| None, "default and names defined in [databases]")
 }
 
 fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<DatabaseSpec, String> {

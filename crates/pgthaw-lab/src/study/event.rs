@@ -62,13 +62,9 @@ pub struct LiveSecond {
 }
 
 #[derive(Clone, Debug)]
-pub struct Events(UnboundedSender<Event>);
+pub struct Events(pub UnboundedSender<Event>);
 
 impl Events {
-    pub fn to(sender: UnboundedSender<Event>) -> Events {
-        Events(sender)
-    }
-
     pub fn tell(&self, event: Event) {
         let event = match event {
             Event::Step(text) => Event::Step(keep_text(text)),

@@ -341,10 +341,8 @@ fn who_was(servers: &[String]) -> String {
 
 /// A trial that started warm needs no advice to start warm. A degrading server needs more than a longer trial.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
-    let longer = match should_have_run_seconds {
-        Some(seconds) => format!("run the trial for {seconds:.0} s ({option})"),
-        None => format!("run the trial longer ({option})"),
-    };
+    let length = should_have_run_seconds.map_or("longer".to_owned(), |seconds| format!("for {seconds:.0} s"));
+    let longer = format!("run the trial {length} ({option})");
     match start {
         _ if verdict == "degrading" => {
             format!("find what slows the server down over time (bloat, checkpoints, other programs), or {longer}")
@@ -472,17 +470,14 @@ impl Saturation {
             false if *threads == 0 => format!("its threads on {} are not visible", self.unseen_hosts.join(", ")),
             false => format!("{seen} (the threads on {} are not visible)", self.unseen_hosts.join(", ")),
         };
+        let idle = |ratio| format!(", while {} of the backends waited for pgbench", percent(ratio));
         let why = match self.sign {
             SaturationSign::NearOneCore => String::new(),
-            SaturationSign::NeverIdle => {
-                let idle = percent(self.idle_backends_ratio.unwrap_or_default());
-                format!(", while {idle} of the backends waited for pgbench")
-            }
+            SaturationSign::NeverIdle => idle(self.idle_backends_ratio.unwrap_or_default()),
             SaturationSign::ScheduleLag => {
-                let idle = self.idle_backends_ratio.map(percent);
-                let idle = idle.map(|idle| format!(", while {idle} of the backends waited for pgbench"));
+                let idle = self.idle_backends_ratio.map(idle).unwrap_or_default();
                 let lag = percent(self.lag_ratio.unwrap_or_default());
-                format!(", and {lag} of the response time passed before transactions began{}", idle.unwrap_or_default())
+                format!(", and {lag} of the response time passed before transactions began{idle}")
             }
         };
         let empty = self.empty_tps.map(|tps| format!("; pgbench can run {tps:.0} empty statements per second"));

@@ -51,7 +51,7 @@ pub fn read_disks(
     let known: BTreeMap<String, Disk> = known.collect::<Result<_, String>>()?;
     let used: Vec<String> = asked.iter().chain(places.values().flat_map(BTreeMap::values)).cloned().collect();
     check_used(("disks", "disk"), own.keys(), &used, (NATIVE, "a built-in disk"))?;
-    let known_names = format!("{} and those of [disks]", BUILT_IN.map(|(name, _)| name).join(", "));
+    let known_names = format!("{} and names defined in [disks]", BUILT_IN.map(|(name, _)| name).join(", "));
     let of_parts = places.values().flat_map(BTreeMap::values);
     let mut disks = choose_named("points.disk", asked, &known, find_built_in, &known_names)?;
     disks.extend(choose_named("places", of_parts, &known, find_built_in, &known_names)?);
@@ -64,7 +64,7 @@ pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<Strin
     check_used(("file_systems", "file_system"), own.keys(), asked, (NATIVE, "the existing file system"))?;
     let asked = asked.iter().filter(|name| *name != NATIVE);
     let find_plain = |name: &str| find_kind(name).map(of);
-    let known_names = "native, ext4, xfs, btrfs and those of [file_systems]";
+    let known_names = "native, ext4, xfs, btrfs and names defined in [file_systems]";
     choose_named("points.file_system", asked, &known, find_plain, known_names)
 }
 
@@ -99,10 +99,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
         Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(other) => Err(format!("{key}.{name}: {other} is not a string")),
     };
-    let bytes = |name: &str| match text(name)? {
-        None => Ok(None),
-        Some(size) => read_size(&format!("{key}.{name}"), size).map(Some),
-    };
+    let bytes = |name: &str| text(name)?.map(|size| read_size(&format!("{key}.{name}"), size)).transpose();
     let mut spec = if table.contains_key("make") {
         of(Making::Commands(read_commands(key, table, bytes("log_device")?)?))
     } else if let Some(other) = ["unmount", "log_device"].into_iter().find(|name| table.contains_key(*name)) {
@@ -181,9 +178,8 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
 }
 
 fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
-    let text = value
-        .as_str()
-        .ok_or_else(|| format!("{key}: {value} is not a command; write a string, or a list of strings"))?;
+    let wrong = || format!("{key}: {value} is not a command; write a string, or a list of strings");
+    let text = value.as_str().ok_or_else(wrong)?;
     let words = shlex::split(text).filter(|words| words.first().is_some_and(|program| !program.is_empty()));
     let words =
         words.ok_or_else(|| format!("{key}: {text:?} is not a command: it is empty, or a quote is not closed"))?;
@@ -240,7 +236,7 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
     let own = own.iter().map(|(name, path)| (name.clone(), ServerSpec::Programs(path.clone()))).collect();
     let major = |name: &str| name.parse().ok().filter(|major| (10..1000).contains(major)).map(ServerSpec::Major);
     let asked = asked.iter().filter(|name| *name != DEFAULT_SERVER);
-    let known_names = "default, a major version such as \"15\", and those of [servers]";
+    let known_names = "default, a major version such as \"15\", and names defined in [servers]";
     choose_named("points.server", asked, &own, major, known_names)
 }
 
@@ -300,7 +296,7 @@ pub fn read_places(
     let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
     let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
     let named = asked.iter().filter(|name| *name != TOGETHER);
-    let places = choose_named("points.places", named, &known, |_| None, "together and those of [places]")?;
+    let places = choose_named("points.places", named, &known, |_| None, "together and names defined in [places]")?;
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
@@ -359,9 +355,7 @@ pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
         read_ahead: next().map(|text| text.parse().map_err(|_| wrong())).transpose()?,
         wiops: next().map(whole).transpose()?,
         wbps: next().map(rate).transpose()?,
-        writes_not_enforced: None,
-        not_enforced: None,
-        read_ahead_not_enforced: None,
+        ..Disk::default()
     };
     let Disk { riops, rbps, read_ahead, wiops, wbps, .. } = disk;
     let has_figure = disk.is_limited() || read_ahead.is_some();

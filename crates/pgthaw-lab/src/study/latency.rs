@@ -189,13 +189,9 @@ impl LatencyHistogram {
     pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {
         let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
         let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
-        match histogram {
-            Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
-                Err(UnreadableHistogram("its counts overflow".to_owned()))
-            }
-            Ok(histogram) => Ok(LatencyHistogram::new(&histogram)),
-            Err(error) => Err(UnreadableHistogram(error.to_string())),
-        }
+        let histogram = histogram.map_err(|error| UnreadableHistogram(error.to_string()))?;
+        let fits = i64::try_from(histogram.len()).is_ok();
+        fits.then(|| LatencyHistogram::new(&histogram)).ok_or(UnreadableHistogram("its counts overflow".to_owned()))
     }
 }
 

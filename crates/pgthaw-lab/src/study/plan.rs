@@ -56,7 +56,8 @@ const UNKNOWN_SIZE: &str = "setup, commands and initialize add an unknown size a
 
 pub fn plan_sweep(sweep: &Sweep, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
-    let is_known = |point: &Point| sweep.databases.get(&point.database).is_none_or(DatabaseSpec::has_known_size);
+    let usual = DatabaseSpec::default();
+    let is_known = |point: &Point| sweep.databases.get(&point.database).is_none_or(|spec| *spec == usual);
     let plan_point = |number| {
         let point = sweep.point(number);
         PlannedPoint {
@@ -118,8 +119,7 @@ impl Sweep {
         match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
             true => Ok(()),
             false => Err(Error::Unfit {
-                problem: "with -D, a study can only compare warmers, in the lab server's cluster as it is"
-                    .to_owned(),
+                problem: "with -D, a study can only compare warmers, in the lab server's cluster as it is".into(),
                 remedy: "write kind = \"warmup\" without file_system, server, places, fresh_copy and [generators]; or omit -D to use a scratch cluster".to_owned(),
             }),
         }
@@ -128,19 +128,22 @@ impl Sweep {
     pub fn is_idle(&self) -> bool {
         self.until == Some(Until::Resident)
     }
-}
 
-impl SweepPlan {
-    pub fn check_room(&self, parent: &Path) -> Result<(), Error> {
-        check_room(self.needed_bytes, self.free_bytes, parent)
+    /// Assumes a fresh copy without shared blocks.
+    pub fn expected_seconds_of(&self, point: &Point) -> f64 {
+        let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
+        expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
+    }
+
+    pub fn expected_seconds(&self) -> f64 {
+        let each = (0..self.points()).map(|number| self.point(number));
+        let trials: f64 = each.map(|point| self.expected_seconds_of(&point)).sum();
+        preparation_seconds(self) + trials * f64::from(self.repeats)
     }
 }
 
 pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error> {
-    match needed <= free {
-        true => Ok(()),
-        false => Err(Error::NoRoom { needed, free, directory: parent.to_owned() }),
-    }
+    if needed <= free { Ok(()) } else { Err(Error::NoRoom { needed, free, directory: parent.to_owned() }) }
 }
 
 /// Maximum remaining time: 30 years.
@@ -253,20 +256,6 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
     };
     let Scenario { workload, server, .. } = cold.scenario();
     compute_forecast(&workload, &server, None).ok()
-}
-
-impl Sweep {
-    /// Assumes a fresh copy without shared blocks.
-    pub fn expected_seconds_of(&self, point: &Point) -> f64 {
-        let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
-        expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
-    }
-
-    pub fn expected_seconds(&self) -> f64 {
-        let each = (0..self.points()).map(|number| self.point(number));
-        let trials: f64 = each.map(|point| self.expected_seconds_of(&point)).sum();
-        preparation_seconds(self) + trials * f64::from(self.repeats)
-    }
 }
 
 fn preparation_seconds(sweep: &Sweep) -> f64 {
@@ -409,10 +398,11 @@ mod tests {
         assert_ne!(one.order, plan(Some(2)).order);
         assert_eq!(one.points[5].label, "scale 10, clients 4");
         assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
-        assert!(one.check_room(Path::new("/tmp")).is_ok());
+        let check = |plan: &SweepPlan, parent| check_room(plan.needed_bytes, plan.free_bytes, Path::new(parent));
+        assert!(check(&one, "/tmp").is_ok());
         assert!(one.remarks.is_empty(), "{:?}", one.remarks);
         let full = SweepPlan { free_bytes: Bytes(1), ..one };
-        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, but only 1 bytes are free"));
+        assert!(check(&full, "/x").unwrap_err().to_string().contains("/x, but only 1 bytes are free"));
     }
 }
 

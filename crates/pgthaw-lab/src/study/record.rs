@@ -383,12 +383,6 @@ pub struct Device {
     pub write_cache: String,
 }
 
-impl Device {
-    pub fn nameless(name: &str) -> Device {
-        Device { name: name.to_owned(), ..Device::default() }
-    }
-}
-
 /// A disk and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Disk {

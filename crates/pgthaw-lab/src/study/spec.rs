@@ -127,6 +127,19 @@ impl RawSweep {
     fn axis(&self, name: &'static str) -> Axis<'_> {
         Axis { key: format!("{POINTS}.{name}"), value: self.points.get(&AxisName(name)) }
     }
+
+    /// Replaces `shared_buffers = "auto"`, which depends on the scale.
+    fn settle_shared_buffers(&mut self) -> Result<(), String> {
+        let scales = self.axis("scale").whole_numbers(1, SCALE_MAX);
+        let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
+            return Ok(());
+        };
+        let [scale] = scales?[..] else {
+            return Err(format!("settings.shared_buffers: \"{AUTO}\" requires a single scale; write a size"));
+        };
+        *size = Value::String(choose_shared_buffers(scale));
+        Ok(())
+    }
 }
 
 pub fn read_study_text(path: &Path) -> Result<String> {
@@ -207,21 +220,6 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
 
 pub const AUTO: &str = "auto";
 
-impl RawSweep {
-    /// Replaces `shared_buffers = "auto"`, which depends on the scale.
-    fn settle_shared_buffers(&mut self) -> Result<(), String> {
-        let scales = self.axis("scale").whole_numbers(1, SCALE_MAX);
-        let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
-            return Ok(());
-        };
-        let [scale] = scales?[..] else {
-            return Err(format!("settings.shared_buffers: \"{AUTO}\" requires a single scale; write a size"));
-        };
-        *size = Value::String(choose_shared_buffers(scale));
-        Ok(())
-    }
-}
-
 type Scripts = BTreeMap<String, Mix>;
 
 fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
@@ -261,12 +259,11 @@ fn is_fixed(name: &str) -> bool {
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
-    match axes.variables.iter().find(|(name, _)| is_taken(name)) {
-        Some((name, _)) => Err(format!(
+    axes.variables.iter().find(|(name, _)| is_taken(name)).map_or(Ok(()), |(name, _)| {
+        Err(format!(
             "variables.{name}: the name has another meaning in a study file; rename the variable, here and in the script"
-        )),
-        None => Ok(()),
-    }
+        ))
+    })
 }
 
 fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
@@ -408,9 +405,8 @@ pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) 
 
 /// Sets a dotted key to a TOML value or bare text. An empty value removes it. For an axis, `a,b` is a list.
 fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
-    let (key, value) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("{assignment:?} sets no key of the study: write KEY=VALUE, such as scale=10"))?;
+    let wrong = || format!("{assignment:?} sets no key of the study: write KEY=VALUE, such as scale=10");
+    let (key, value) = assignment.split_once('=').ok_or_else(wrong)?;
     let path = read_path(key)?;
     let value = read_value(&path, value);
     let Some((last, tables)) = path.split_last() else { return Ok(()) };
@@ -527,18 +523,17 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (!is_idle || raw.generators.is_none(), "generators: with until = \"resident\" no load runs; remove the table"),
         (
             !waits || !by_seconds,
-            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, so points.seconds \
-             cannot limit it; write transactions = 1, or the number of transactions that each client is to run",
+            "points.load_begins: with \"after-warmer\" the load begins when the warmer ends, so points.seconds cannot \
+             limit it; write transactions = 1, or the number of transactions that each client is to run",
         ),
         (
             !waits || is_cold,
-            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but points.start is \
-             not \"cold\"",
+            "points.load_begins: \"after-warmer\" requires points.start = \"cold\": warmers only warm cold servers",
         ),
         (
             !waits || raw.generators.is_none(),
-            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but load generators \
-             need their start time in advance; remove [generators]",
+            "points.load_begins: with \"after-warmer\" the load begins when the warmer ends, but load generators need their \
+             start time in advance; remove [generators]",
         ),
         (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: warmers then load all data"),
         (
@@ -582,10 +577,8 @@ fn read_until(word: &str) -> Result<Until, String> {
 }
 
 fn read_memory(text: &str) -> Result<Bytes, String> {
-    let memory: Bytes = text
-        .parse()
-        .map_err(|_| format!("memory: {text:?} is not a size; write one such as \"512MB\", or leave it out"))?;
-    check_least("memory", memory)
+    let wrong = |_| format!("memory: {text:?} is not a size; write one such as \"512MB\", or leave it out");
+    check_least("memory", text.parse().map_err(wrong)?)
 }
 
 fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {

@@ -8,7 +8,7 @@ use observe::time::TimeFigures;
 use postgres::{RowDelta, StatisticsDelta, keep_record};
 
 /// Figures of a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialOutline {
     /// Number of the point, from 0.
     pub number: u32,
@@ -111,9 +111,7 @@ impl From<&SweepTrial> for TrialOutline {
             background: BackgroundWrites::of(&trial.statistics),
             warming: trial.warming.as_ref().map(|warming| warming.figures.clone()),
             time: trial.time.as_ref().map(|time| time.figures.clone()),
-            judgement: None,
-            no_verdict: None,
-            steady_tps: None,
+            ..TrialOutline::default()
         }
     }
 }

@@ -67,7 +67,8 @@ impl TrialSeries {
             series.machine = Some(compute_machine_series(&spans));
         }
         series.waits = compute_wait_series(&spans_of(&series.second, &trial.wait_samples, |sample| sample.second));
-        series.stalls = compute_stalls(trial);
+        let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
+        series.stalls = find_stalls(&rates, 1).into_iter().map(|span| describe(trial, span)).collect();
         series.flushes = FlushFigures::of(trial);
         series
     }
@@ -234,11 +235,6 @@ pub struct Stall {
     pub usual_tps: f64,
     /// Texts: the wait that grew most, and the work of a checkpoint at that time.
     pub seen: Vec<String>,
-}
-
-fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
-    let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
-    find_stalls(&rates, 1).into_iter().map(|span| describe(trial, span)).collect()
 }
 
 fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {

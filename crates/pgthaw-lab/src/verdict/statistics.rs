@@ -124,10 +124,8 @@ impl Spread {
         let mut sorted: Vec<Option<f64>> = values.into_iter().collect();
         sorted.sort_by(|a, b| missing_last(*a, *b));
         let count = sorted.len();
-        let median = match count {
-            0 => None,
-            _ => sorted[(count - 1) / 2].zip(sorted[count / 2]).map(|(low, high)| (low + high) / 2.0),
-        };
+        let at = |place: usize| sorted.get(place).copied().flatten();
+        let median = at(count.saturating_sub(1) / 2).zip(at(count / 2)).map(|(low, high)| (low + high) / 2.0);
         Spread {
             median,
             min: sorted.first().copied().flatten(),
@@ -142,9 +140,7 @@ impl Spread {
 pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
+        _ => a.is_none().cmp(&b.is_none()),
     }
 }
 

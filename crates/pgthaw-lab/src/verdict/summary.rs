@@ -111,6 +111,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         }
     }
     let point = &trials[0].point;
+    let measured = |trial: &&TrialOutline| trial.warming.as_ref().map(|one| one.measured_seconds).or(job_limit(trial));
     PointSummary {
         number: trials[0].number,
         label: point.render(&run.varied),
@@ -118,10 +119,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         trials: trials.len() as u32,
         failures: (trials.len() - good.len()) as u32,
         figures: Metric::ALL.iter().copied().map(|metric| (metric, compute_spread(metric, &good))).collect(),
-        measured_seconds: good
-            .iter()
-            .filter_map(|trial| trial.warming.as_ref().map(|warming| warming.measured_seconds).or(job_limit(trial)))
-            .min(),
+        measured_seconds: good.iter().filter_map(measured).min(),
         background: compute_background(&good),
         time: TimeFigures::mean(&good.iter().filter_map(|trial| trial.time.as_ref()).collect::<Vec<_>>()),
         verdicts: collect_verdicts(trials),

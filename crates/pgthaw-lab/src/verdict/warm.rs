@@ -64,11 +64,8 @@ pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
 
 /// Transactions until `instant`, assuming an even pace within each second.
 pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
-    seconds
-        .iter()
-        .zip(0_u32..)
-        .map(|(count, before)| *count as f64 * (instant - f64::from(before)).clamp(0.0, 1.0))
-        .sum()
+    let served = |(count, before): (&u64, u32)| *count as f64 * (instant - f64::from(before)).clamp(0.0, 1.0);
+    seconds.iter().zip(0_u32..).map(served).sum()
 }
 
 const PACE_SECONDS: usize = 4;

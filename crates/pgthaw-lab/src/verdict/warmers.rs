@@ -186,9 +186,8 @@ pub fn compute_traffic(
     let is_beside = |point: &&PointSummary| point.label != NOTHING && point.figure(Metric::WarmAfter).is_some();
     let beside = points.iter().filter(is_beside).filter(|_| !nothing.is_empty());
     let warmers = beside.map(|point| {
-        let own = seconds_of(point);
-        let beside = Beside { name: &point.label, own: &own, nothing: &nothing, pgthaw: &pgthaw };
-        beside.interference(point.median(Metric::WarmAfter), deadline)
+        let rounds = [&seconds_of(point), &nothing, &pgthaw];
+        compute_interference(&point.label, rounds, point.median(Metric::WarmAfter), deadline)
     });
     Traffic { deadline_seconds: deadline, warmers: warmers.collect() }
 }
@@ -200,41 +199,37 @@ fn find_seconds<'a>(number: u32, trials: &[TrialOutline], served: &'a ServedSeco
     own.filter_map(|trial| Some((trial.repeat, served.get(&(number, trial.repeat))?.as_slice()))).collect()
 }
 
-struct Beside<'a> {
-    name: &'a str,
-    own: &'a Rounds<'a>,
-    nothing: &'a Rounds<'a>,
-    pgthaw: &'a Rounds<'a>,
-}
-
-impl Beside<'_> {
-    fn interference(&self, warm: Option<f64>, deadline: Option<f64>) -> Interference {
-        let rounds = pair_rounds(self.own, self.nothing);
-        let (lowest, least) = find_least(&rounds);
-        let floor = self.name.parse().ok().and_then(Strategy::floor);
-        let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
-        let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
-        let then = warm.unwrap_or(f64::INFINITY);
-        // The later seconds of a trial that ended early are unknown.
-        let is_long = self.nothing.values().all(|one| one.len() >= needed);
-        let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
-            let at = deadline?;
-            compute_served_ratio(&pair_rounds(one, other), |_, _| at)
-        };
-        let by = |rounds: &Rounds<'_>, at: f64| Spread::of(rounds.values().map(|one| Some(served_by(one, at))));
-        Interference {
-            strategy: self.name.to_owned(),
-            lowest,
-            least,
-            floor,
-            is_floor_held: floor.zip(least).map(|(floor, least)| least.share >= floor),
-            ahead_from_second: find_ahead(&rounds),
-            nothing_served_by_then: is_long.then(|| by(self.nothing, then)),
-            served_ratio: compute_served_ratio(&rounds, |one, other| one.len().min(other.len()) as f64),
-            served_by_deadline: deadline.map(|at| by(self.own, at)),
-            deadline_ratio: by_deadline(self.own, self.nothing),
-            pgthaw_ratio: by_deadline(self.pgthaw, self.own).filter(|_| self.name != PGTHAW),
-        }
+fn compute_interference(
+    name: &str,
+    [own, nothing, pgthaw]: [&Rounds<'_>; 3],
+    warm: Option<f64>,
+    deadline: Option<f64>,
+) -> Interference {
+    let rounds = pair_rounds(own, nothing);
+    let (lowest, least) = find_least(&rounds);
+    let floor = name.parse().ok().and_then(Strategy::floor);
+    let longest = own.values().chain(nothing.values()).map(|one| one.len()).max().unwrap_or(0);
+    let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
+    let then = warm.unwrap_or(f64::INFINITY);
+    // The later seconds of a trial that ended early are unknown.
+    let is_long = nothing.values().all(|one| one.len() >= needed);
+    let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
+        let at = deadline?;
+        compute_served_ratio(&pair_rounds(one, other), |_, _| at)
+    };
+    let by = |rounds: &Rounds<'_>, at: f64| Spread::of(rounds.values().map(|one| Some(served_by(one, at))));
+    Interference {
+        strategy: name.to_owned(),
+        lowest,
+        least,
+        floor,
+        is_floor_held: floor.zip(least).map(|(floor, least)| least.share >= floor),
+        ahead_from_second: find_ahead(&rounds),
+        nothing_served_by_then: is_long.then(|| by(nothing, then)),
+        served_ratio: compute_served_ratio(&rounds, |one, other| one.len().min(other.len()) as f64),
+        served_by_deadline: deadline.map(|at| by(own, at)),
+        deadline_ratio: by_deadline(own, nothing),
+        pgthaw_ratio: by_deadline(pgthaw, own).filter(|_| name != PGTHAW),
     }
 }
 
@@ -414,7 +409,7 @@ mod tests {
     fn beside(name: &str, own: [&[u64]; 2], deadline: Option<f64>) -> Interference {
         let rounds = |both: [&'static [u64]; 2]| -> Rounds<'static> { (1..).zip(both).collect() };
         let own: Rounds<'_> = (1..).zip(own).collect();
-        Beside { name, own: &own, nothing: &rounds(NOTHINGS), pgthaw: &rounds(PGTHAWS) }.interference(None, deadline)
+        compute_interference(name, [&own, &rounds(NOTHINGS), &rounds(PGTHAWS)], None, deadline)
     }
 
     #[test]

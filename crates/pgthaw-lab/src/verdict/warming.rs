@@ -26,10 +26,6 @@ pub struct ColdTrial<'a> {
 pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
     let ColdTrial { samples, foreground_tenths, wanted_bytes, bound_seconds, residency, .. } = cold;
     let warm_after_seconds = compute_warm_after(samples, &foreground_tenths, cold.block_size);
-    let (judgement, no_verdict) = match cold.judgement {
-        Ok(judgement) => (Some(judgement), None),
-        Err(reason) => (None, Some(reason)),
-    };
     let served: Vec<u64> = samples.iter().map(|sample| sample.transactions).collect();
     let figures = WarmingFigures {
         measured_seconds: samples.len() as u32,
@@ -40,10 +36,9 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
         climb: compute_climb(samples),
         wanted_bytes,
         bound_seconds,
-        judgement,
-        no_verdict,
-        brought: None,
-        job: None,
+        judgement: cold.judgement.clone().ok(),
+        no_verdict: cold.judgement.err(),
+        ..WarmingFigures::default()
     };
     Warming { figures, foreground_tenths, residency, looks: Vec::new() }
 }
@@ -210,7 +205,7 @@ fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -
     collector.finish(facts, Vec::new()).check()
 }
 
-/// Fails with too few seconds, or if no second served a transaction.
+/// Fails if there are too few samples (one per second), or if no transaction completed in any of them.
 pub fn judge_samples(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Judgement, model::Error> {
     Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }

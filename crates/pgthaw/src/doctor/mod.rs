@@ -86,7 +86,7 @@ fn check_all(checked: Checked) -> Vec<Capability> {
     let mut capabilities = checked.capabilities;
     capabilities.extend(check_host(&target));
     let after_device = capabilities.iter().position(|one| one.name == "device").map_or(capabilities.len(), |at| at + 1);
-    capabilities.insert(after_device, check_profile(target.data_directory.as_deref()));
+    capabilities.insert(after_device, check_profile(target.data_directory.as_deref(), target.server_pid));
     capabilities.push(check_pgbench());
     capabilities.extend(check_programs());
     capabilities

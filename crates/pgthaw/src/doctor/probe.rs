@@ -4,9 +4,9 @@ use crate::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::warm_progress::end_in_good_order;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use cache::warm::probe::{DeviceRecord, Measurement, Probe, ProfileStore, find_sample_files};
-use cache::warm::restore::join_memory_cgroup;
+use cache::warm::restore::join_cgroups;
 use cache::warm::{Control, Error};
-use command::{find_profile, own_limit};
+use command::{find_limit, find_profile};
 use host::failure::{Capability, ErrorKind};
 use host::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
 use host::linux::cgroup::{ReadLimit, read_limit_of};
@@ -55,9 +55,9 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // Joins the server's cgroup, as restore does, so that the same read limit applies.
-    server_pid.and_then(join_memory_cgroup);
-    let limit = own_limit(&device);
+    // As restore does, so that the same read limit applies.
+    server_pid.map(join_cgroups);
+    let limit = find_limit(&device, None);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();
     let files = find_sample_files(directory)?;
     let tell = |what: &str, done, steps| {
@@ -104,13 +104,13 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
     }
 }
 
-pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
+pub fn check_profile(directory: Option<&std::path::Path>, server: Option<u32>) -> Capability {
     const GROUP: &str = "disk";
     const REMEDY: &str = "`pgthaw doctor --probe`";
     let Some(directory) = directory else {
         return Capability::no(GROUP, NAME, "no data directory, so no device", "see data-dir above");
     };
-    match find_profile(directory) {
+    match find_profile(directory, server) {
         Ok(Some(record)) => Capability::yes(GROUP, NAME, render_profile(&record)),
         Ok(None) => {
             Capability::no(GROUP, NAME, "the device was not measured: restore assumes a typical cloud volume", REMEDY)

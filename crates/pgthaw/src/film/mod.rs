@@ -31,8 +31,8 @@ use host::linux::block_device::{Devices, read_block_device};
 use host::linux::own_program::home_of;
 use host::linux::page_cache::PageCache as _;
 use host::linux::process::{is_alive, read_parent};
+use observe::open_pages_ahead;
 use observe::time::OwnTransactions;
-use observe::{forget_pages_ahead, open_pages_ahead};
 use postgres::{Server, read_databases, read_sessions, tell_statistics};
 use terminal::{Canvas, Progress};
 
@@ -408,10 +408,6 @@ impl SourceArguments {
                 Requests::room_ahead(&directory, page_cache_of(Some(&directory)).page_bytes())
             });
         });
-    }
-
-    pub fn forget_ahead() {
-        spawn_blocking(forget_pages_ahead);
     }
 }
 

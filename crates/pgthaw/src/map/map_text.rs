@@ -272,8 +272,7 @@ fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Ve
         columns.push(Column::word("fork", 0, texts(&|row| row.fork.to_owned())));
     }
     columns.push(Column::number("size", 0, texts(&|row| bytes(row.residency.blocks))));
-    let has_os = map.os == TierState::Measured;
-    let has_buffers = map.buffers == TierState::Measured;
+    let Seen { os: has_os, buffers: has_buffers } = Seen::of(map);
     let change = |tier: fn(&Changed) -> TierDifference| {
         Column::number(CHANGES, 1, texts(&|row| format!("{:>7}", render_change(tier(&row.changed), block_size))))
     };

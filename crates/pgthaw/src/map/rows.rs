@@ -35,7 +35,7 @@ impl FillArguments {
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
-        let (device, device_remark) = read_device_with(self.riops, None, path)?;
+        let (device, device_remark) = read_device_with(self.riops, None, path, target.find_postmaster())?;
         let block_bytes = f64::from(server.facts.block_size);
         let (tables, unknown, closed) = read_databases(server, &target.databases().await?, with_system).await?;
         let fill = |table: CountedTable| {

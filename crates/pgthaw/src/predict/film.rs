@@ -26,6 +26,7 @@ struct Asked {
     cluster: Option<u64>,
     buffers: Option<Bytes>,
     directory: Option<PathBuf>,
+    server: Option<u32>,
 }
 
 /// # Errors
@@ -73,7 +74,7 @@ fn ask(target: &Target) -> Asked {
         (None, None) => None,
     };
     let directory = target.data_directory.as_ref().map(|directory| directory.path.clone());
-    Asked { cluster: target.system_identifier(), buffers, directory }
+    Asked { cluster: target.system_identifier(), buffers, directory, server: target.find_postmaster() }
 }
 
 fn make_prediction(
@@ -84,7 +85,7 @@ fn make_prediction(
     what_if: &[Numbers],
 ) -> anyhow::Result<JobPrediction> {
     let header = film.header();
-    let (device, described) = read_device_with(figures.riops, figures.rbps, asked.directory.as_deref())?;
+    let (device, described) = read_device_with(figures.riops, figures.rbps, asked.directory.as_deref(), asked.server)?;
     let device = DeviceProfile {
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),

@@ -2,7 +2,7 @@
 //! popularity from the snapshot.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -61,14 +61,15 @@ struct Known {
     /// Pages of shared_buffers; infinite if unknown.
     buffers_pages: f64,
     geometry: Geometry,
-    directory: Option<PathBuf>,
+    directory: Option<DataDirectory>,
     is_local: bool,
 }
 
 impl Known {
     fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> Result<ServerForecast> {
-        let directory = self.directory.as_deref();
-        let (device, described) = read_device_with(figures.riops, figures.rbps, directory)?;
+        let directory = self.directory.as_ref().map(|directory| &*directory.path);
+        let server = self.directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
+        let (device, described) = read_device_with(figures.riops, figures.rbps, directory, server)?;
         let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| self.is_local));
         assumptions.extend([described, format!("the kernel reads ahead by up to {read_ahead}")]);
         let map = self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map);
@@ -207,7 +208,7 @@ async fn forecast_running(
         memory_pages: memory,
         buffers_pages: server.facts.shared_buffers_bytes.0 as f64 / block_bytes,
         geometry: Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks },
-        directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
+        directory: target.data_directory.clone(),
         is_local: server.is_local_socket(),
     };
     known.forecast(figures, assumptions)
@@ -366,7 +367,7 @@ async fn forecast_stopped(
         memory_pages: read_memory_pages(figures, true, block_bytes, &mut assumptions),
         buffers_pages: read_buffers_bytes(directory).map_or(f64::INFINITY, |bytes| bytes.0 as f64 / block_bytes),
         geometry,
-        directory: Some(directory.path.clone()),
+        directory: Some(directory.clone()),
         is_local: true,
         snapshot: Some(chosen),
     };

@@ -4,7 +4,8 @@ use clap::Args;
 
 use cache::warm::probe::{DeviceRecord, ProfileStore};
 use cache::warm::{DeviceProfile, PlannedDevice, ProfileSource};
-use command::find_profile_of;
+use command::{find_limit, find_profile_of};
+use host::linux::ReadLimit;
 use host::linux::block_device::read_block_device;
 use host::units::Bytes;
 
@@ -36,10 +37,15 @@ pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
 impl DeviceArguments {
     /// Chooses the rates: from options, else the stored profile, else a default. Also returns why a stored profile is
     /// unusable.
-    pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
+    pub fn choose(
+        self,
+        directory: Option<&Path>,
+        server: Option<u32>,
+        threads: Option<u16>,
+    ) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let is_of_use = !is_told && !ProfileStore::open().is_empty();
-        let (stored, unusable) = match find_profile_of(directory.filter(|_| is_of_use)) {
+        let (stored, unusable) = match find_profile_of(directory.filter(|_| is_of_use), server) {
             Ok(stored) => (stored, None),
             Err(error) => (None, Some(error.to_string())),
         };
@@ -49,7 +55,15 @@ impl DeviceArguments {
                 (measurement.profile, ProfileSource::Probed { measured_at }, depth)
             }
             None if is_told => (self.told(), ProfileSource::Told, THREADS),
-            None => (DeviceProfile::default(), ProfileSource::Default, THREADS),
+            None => {
+                let device = directory.and_then(|directory| read_block_device(directory).ok());
+                match device.map(|device| find_limit(&device, server)).unwrap_or_default() {
+                    limit if limit == ReadLimit::default() => {
+                        (DeviceProfile::default(), ProfileSource::Default, THREADS)
+                    }
+                    limit => (DeviceProfile::limited(limit), ProfileSource::Cgroup, THREADS),
+                }
+            }
         };
         let profile = DeviceProfile { depth: threads.map_or(usual_threads, u32::from), ..base };
         (PlannedDevice { profile, source }, unusable)

@@ -227,7 +227,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> Result
     };
     let place = source.place();
     let (device, unusable) =
-        arguments.device.choose(place.as_ref().ok().map(|place| &*place.directory), arguments.threads);
+        arguments.device.choose(place.as_ref().ok().map(|place| &*place.directory), pid, arguments.threads);
     let options = arguments.options(device, &source);
     let restore = Restore::new(source.request(snapshot, &arguments)?, options, place, host);
     let receipt = restore.run(source.server(&arguments)).await;

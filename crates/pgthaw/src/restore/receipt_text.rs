@@ -64,6 +64,7 @@ fn render_planned_device(device: &PlannedDevice) -> String {
     let source = match device.source {
         ProfileSource::Told => "as given".to_owned(),
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
+        ProfileSource::Cgroup => "limit of the cgroup".to_owned(),
         ProfileSource::Default => "typical cloud volume; `pgthaw doctor --probe` measures this device".to_owned(),
     };
     let bandwidth = bandwidth.per_second();

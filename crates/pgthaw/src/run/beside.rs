@@ -186,19 +186,18 @@ impl Others {
         tell_statistics(&mut connection).await?;
         let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };
         let mut others = Others { connection, own, own_per_count, before_tps: None, begun: (Instant::now(), 0) };
-        let (count, clients) = others.count().await?;
-        others.begun = (Instant::now(), count);
-        if clients > 0 {
+        if others.job_begins().await? > 0 {
             sleep(BEFORE).await;
             others.before_tps = Some(others.rate().await?);
         }
         Ok(others)
     }
 
-    pub async fn job_begins(&mut self) -> Result<(), Error> {
-        let (count, _) = self.count().await?;
+    /// Counts from now on; returns the number of active clients.
+    pub async fn job_begins(&mut self) -> Result<u64, Error> {
+        let (count, clients) = self.count().await?;
         self.begun = (Instant::now(), count);
-        Ok(())
+        Ok(clients)
     }
 
     /// Transactions except pgthaw's own, and active clients.

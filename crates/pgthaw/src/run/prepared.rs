@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::arguments::{RunArguments, describe_job};
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
-use crate::film::{SourceArguments, ask_sessions, begin_film, find_owners_like, open_source};
+use crate::film::{ask_sessions, begin_film, find_owners_like, open_source};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Target, describe, explain};
 use cache::trace::{
@@ -23,6 +23,7 @@ use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use host::linux::cgroup::remove_left_near;
 use host::linux::machine::read_untouched_shared_memory;
 use host::units::Bytes;
+use observe::forget_pages_ahead;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
 
@@ -91,7 +92,7 @@ impl Prepared {
         }
         arguments.source.begin_ahead(&arguments.connection);
         let prepared = Prepared::prepare(arguments, shows_progress).await;
-        prepared.inspect_err(|_| SourceArguments::forget_ahead())
+        prepared.inspect_err(|_| drop(spawn_blocking(forget_pages_ahead)))
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
@@ -122,7 +123,7 @@ impl Prepared {
         }
         let map = Arc::new(map);
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
-        let (device, unusable) = arguments.device.choose(directory, None);
+        let (device, unusable) = arguments.device.choose(directory, target.find_postmaster(), None);
         let planning = plan(arguments, &target, &map, device);
         let asked = OwnTransactions::default();
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
@@ -195,7 +196,7 @@ impl Prepared {
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
             let lent = Lent::to(postmaster.filter(|_| planned.decision.way != Way::Nothing));
-            planned.remarks.extend(lent.remark.clone());
+            planned.remarks.extend(lent.remarks.clone());
             let room = Box::new(lent.room);
             if let Some(DataDirectory { path: directory, .. }) = directory {
                 planned.bring(&Means { directory, geometry, page_cache, room, own, came, progress });
@@ -480,7 +481,7 @@ pub async fn finish_left_runs(
         Err(error) => return told.into_iter().chain([failed(error.to_string())]).collect(),
     };
     let target = Target { data_directory: Some(directory.clone()), ..Target::default() };
-    let (device, _) = device.choose(Some(&directory.path), None);
+    let (device, _) = device.choose(Some(&directory.path), directory.find_postmaster_pid(), None);
     let runs = left.runs;
     match put_back(&target, journals, Some(left), None, device, Arc::default()).await {
         Ok(done) => {

@@ -97,7 +97,7 @@ fn render_buffers(done: &PutBack) -> Option<String> {
 }
 
 fn render_stayed(done: &PutBack) -> Option<String> {
-    let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, .. } = done;
+    let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, unread_bytes, .. } = done;
     let why = match *unwritten_bytes {
         Bytes(0) => "because other processes use them".to_owned(),
         all if all >= *stayed_bytes => "because they are not yet written".to_owned(),
@@ -105,21 +105,17 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     };
     let stayed = (*stayed_bytes > Bytes(0))
         .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job loaded are still cached, {why}"));
-    let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= TOLD_MIN.max(brought_bytes.0 / 10));
-    let in_buffers = in_buffers.map(|dirty| {
+    let is_told = |bytes: &Bytes| bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10);
+    let in_buffers = done.buffers_unwritten_bytes.filter(is_told).map(|dirty| {
         format!("{dirty} that the job loaded are dirty in shared_buffers; the page cache will hold them once written")
     });
-    let said: Vec<String> = [stayed, in_buffers, render_unread(done)].into_iter().flatten().collect();
-    (!said.is_empty()).then(|| said.join("; "))
-}
-
-fn render_unread(done: &PutBack) -> Option<String> {
-    let PutBack { unread_bytes, brought_bytes, .. } = done;
-    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+    let unread = is_told(unread_bytes).then(|| {
         format!(
             "{unread_bytes} more that the job loaded stay cached, because it wrote them or other processes may use them"
         )
-    })
+    });
+    let said: Vec<String> = [stayed, in_buffers, unread].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Share of the previously cached pages that are cached now, rounded down: 100 % means all.
@@ -139,15 +135,12 @@ fn render_isolated(attended: &Attended) -> Option<String> {
         0 => String::new(),
         workers => format!(" with {}", counted(workers as u64, "parallel worker")),
     };
-    let cache = match isolated.cache_bytes {
-        Some(most) => format!("at most {most} of the page cache, and "),
-        None => String::new(),
-    };
-    let unbounded = match isolated.cache_bytes {
-        Some(_) => "",
-        None => {
-            "; its page cache was not limited (cgroups version 1, or Linux before 5.19): evicted pages are restored after the job"
-        }
+    let (cache, unbounded) = match isolated.cache_bytes {
+        Some(most) => (format!("at most {most} of the page cache, and "), ""),
+        None => (
+            String::new(),
+            "; its page cache was not limited (cgroups version 1, or Linux before 5.19): evicted pages are restored after the job",
+        ),
     };
     let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
     Some(format!(

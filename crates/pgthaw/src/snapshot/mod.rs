@@ -249,11 +249,8 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
         lines.chunk_by_mut(|one, other| one.generation.system_identifier == other.generation.system_identifier)
     {
         let mut candidates = Candidates::default();
-        for line in of_cluster.iter() {
-            if let Ok(header) = &line.header {
-                candidates.add(line.generation.clone(), header.clone());
-            }
-        }
+        let readable = of_cluster.iter().filter_map(|line| Some((line, line.header.as_ref().ok()?)));
+        readable.for_each(|(line, header)| candidates.add(line.generation.clone(), header.clone()));
         let selected = candidates.select(&known.of(of_cluster[0].generation.system_identifier));
         let taken = of_cluster
             .iter_mut()

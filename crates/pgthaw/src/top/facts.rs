@@ -6,9 +6,8 @@ use super::state::Kind;
 use crate::waits::culprit_text::{describe_state, held_relation, name_session};
 use crate::waits::time_text::{render_given_up, render_reduction};
 use host::units::{Bytes, counted, group_digits};
-use observe::DeviceUse;
 use observe::time::{ProbeCost, Tier};
-use observe::top::{CheckpointPhase, CheckpointStep, MachineStep, TopFrame};
+use observe::top::{CheckpointPhase, MachineStep, TopFrame};
 use observe::{GivenUp, looks_after, render_looks};
 use terminal::{printable, render_ns, wrap_text};
 
@@ -173,7 +172,13 @@ fn device_of(frame: &TopFrame) -> Fact {
     match &machine.gauges.device {
         Some(device) => {
             fact.add_some(5, machine.device_name.as_deref(), |name| printable(name).into_owned());
-            add_device(&mut fact, device);
+            let length = |us: f64| render_ns((us * 1e3) as u64);
+            fact.add(0, format!("{} reads/s {}", device.reads, device.read_bytes.per_second()));
+            fact.add_some(6, device.read_await_us, |us| format!("{} each", length(us)));
+            fact.add(0, format!("{} writes/s {}", device.writes, device.written_bytes.per_second()));
+            fact.add_some(6, device.write_await_us, |us| format!("{} each", length(us)));
+            fact.add(2, format!("queue {:.1}", device.queue));
+            fact.add(1, format!("busy {:.0} %", 100.0 * device.busy_ratio));
         }
         None => fact.add(0, "the data directory is on no block device"),
     }
@@ -182,16 +187,6 @@ fn device_of(frame: &TopFrame) -> Fact {
         fact.add(7, format!("{name}: {} reads/s, {} writes/s, busy {busy:.0} %", part.reads, part.writes));
     }
     fact
-}
-
-fn add_device(fact: &mut Fact, device: &DeviceUse) {
-    let length = |us: f64| render_ns((us * 1e3) as u64);
-    fact.add(0, format!("{} reads/s {}", device.reads, device.read_bytes.per_second()));
-    fact.add_some(6, device.read_await_us, |us| format!("{} each", length(us)));
-    fact.add(0, format!("{} writes/s {}", device.writes, device.written_bytes.per_second()));
-    fact.add_some(6, device.write_await_us, |us| format!("{} each", length(us)));
-    fact.add(2, format!("queue {:.1}", device.queue));
-    fact.add(1, format!("busy {:.0} %", 100.0 * device.busy_ratio));
 }
 
 fn checkpoint_of(frame: &TopFrame) -> Fact {
@@ -204,10 +199,13 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
         buffers => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
     };
     let since = step.running_ns.map(|ns| format!(" for {}", render_ns(ns))).unwrap_or_default();
+    let left = step.timeout_seconds - step.since_seconds;
     let phase = match step.phase {
         CheckpointPhase::Writing => format!("writing{since}{written}"),
         CheckpointPhase::Syncing => format!("synchronising{since}{written}"),
-        CheckpointPhase::Idle => next_of(step),
+        CheckpointPhase::Idle if left > 0.0 => format!("next within {left:.0} s"),
+        // A checkpoint without work is skipped.
+        CheckpointPhase::Idle => "none needed".to_owned(),
         CheckpointPhase::Unknown => "phase not visible".to_owned(),
     };
     fact.add(0, phase);
@@ -219,14 +217,6 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
         fact.add(4, format!("written in {write:.1} s, synchronised in {sync:.2} s"));
     }
     fact
-}
-
-fn next_of(step: &CheckpointStep) -> String {
-    match step.timeout_seconds - step.since_seconds {
-        // A checkpoint without work is skipped.
-        left if left > 0.0 => format!("next within {left:.0} s"),
-        _ => "none needed".to_owned(),
-    }
 }
 
 fn machine_of(frame: &TopFrame) -> Fact {

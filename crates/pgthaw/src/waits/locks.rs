@@ -10,8 +10,7 @@ const VIEW: &str = "pg_stat_lock";
 /// `None` before version 19.
 pub async fn read(server: &Server, connection: &mut PgConnection) -> Option<ServerStatistics> {
     let version_num = server.facts.version_num;
-    let counts = version_num >= 190_000;
-    if !counts {
+    if version_num < 190_000 {
         return None;
     }
     read_server_statistics(connection, version_num, &server.database).await.ok()

@@ -268,12 +268,13 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     }
     let cells = |cell: &dyn Fn(&FileTimes) -> String| shown.iter().map(|file| cell(file)).collect::<Vec<String>>();
     let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
+    let longest = |file: &FileTimes| render_ns(file.syncs.max_ns.unwrap_or(0)) + if file.lasts { "+" } else { "" };
     let written = |file: &FileTimes, text: String| or_dash(file.written.writes > 0, text);
     let columns = vec![
         Column::text("FILE", 24, cells(&render_name)),
         Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
         Column::number("TOTAL", 0, cells(&|file| render_ns(file.syncs.total_ns))),
-        Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_longest(file)))),
+        Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, longest(file)))),
         Column::number("WRITES", 3, cells(&|file| written(file, file.written.writes.to_string()))),
         Column::number("WRITTEN", 4, cells(&|file| written(file, Bytes(file.written.bytes).to_string()))),
     ];
@@ -281,10 +282,6 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
 }
 
 /// `+` marks an unfinished sync.
-fn render_longest(file: &FileTimes) -> String {
-    render_ns(file.syncs.max_ns.unwrap_or(0)) + if file.lasts { "+" } else { "" }
-}
-
 fn render_name(file: &FileTimes) -> String {
     let path = &file.file;
     let relation = file.relation.as_ref().map(|relation| format!(" ({relation})"));

@@ -167,16 +167,12 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
 
 /// An unknown version passes.
 fn check_version(connection: &PgConnection) -> Result<()> {
-    match connection.server_version_num() {
-        Some(number) if number < OLDEST_VERSION_NUM => {
-            Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
-        }
-        _ => Ok(()),
-    }
+    let too_old = connection.server_version_num().filter(|number| *number < OLDEST_VERSION_NUM);
+    too_old.map_or(Ok(()), |number| Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000))))
 }
 
 async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &Candidate) -> Result<()> {
-    if wanted.is_any() {
+    if wanted.name == "any" {
         return Ok(());
     }
     let question = "SELECT pg_catalog.pg_is_in_recovery(), \

@@ -2,9 +2,10 @@
 //! `sslmode=verify-full`, `passfile` and `service`.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::{env, fmt, io};
+use std::{env, fmt};
 
 use Support::{Harmless, Honoured, Only};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular, read_open_at_most, read_text_at_most};
@@ -330,17 +331,9 @@ pub fn variable(name: &str) -> Option<String> {
 /// If others may read the file. libpq only warns and ignores the file, which looks like a wrong password.
 pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>> {
     let opened = match open_regular(file) {
-        Ok(opened) => opened,
         // Like libpq: no password without a regular file.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
-            ) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(Error::file("open", file, error)),
+        Err(error) if matches!(error.kind(), NotFound | PermissionDenied | InvalidInput) => return Ok(None),
+        opened => opened.map_err(|error| Error::file("open", file, error))?,
     };
     let metadata = opened.metadata().map_err(|error| Error::file("look at", file, error))?;
     if metadata.permissions().mode() & 0o077 != 0 {
@@ -388,9 +381,8 @@ fn service_files(file: Option<&str>) -> Vec<PathBuf> {
 /// `None` without such a file or service. Like libpq: no quotes, no escapes.
 fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
     let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::file("read", file, error)),
+        Err(error) if error.kind() == NotFound => return Ok(None),
+        text => text.map_err(|error| Error::file("read", file, error))?,
     };
     let heading = format!("[{service}]");
     let mut parameters: Option<Parameters> = None;
@@ -543,7 +535,7 @@ mod password_file_tests {
         let file = directory.path().join("pgpass");
         let lines = "# ours\nother:*:*:*:no\nlocalhost:5433:shop:app:a\\:b\\\\c:d\n*:*:*:*:any\n";
         let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
-        io::Write::write_all(&mut options.unwrap(), lines.as_bytes()).unwrap();
+        std::io::Write::write_all(&mut options.unwrap(), lines.as_bytes()).unwrap();
         let find = |host, port, database| find_password(&file, [host, port, database, "app"]).unwrap().unwrap();
         assert_eq!(find("localhost", "5433", "shop"), "a:b\\c:d");
         assert_eq!(find("localhost", "5433", "other"), "any");

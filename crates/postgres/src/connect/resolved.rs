@@ -59,15 +59,9 @@ impl ConnectOptions {
 
 #[derive(Debug)]
 pub struct Kind {
-    name: &'static str,
+    pub name: &'static str,
     pub described: &'static str,
     pub fits: fn(in_recovery: bool, is_read_only: bool) -> bool,
-}
-
-impl Kind {
-    pub fn is_any(&self) -> bool {
-        self.name == "any"
-    }
 }
 
 static KINDS: [Kind; 5] = [

@@ -16,7 +16,7 @@ use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use host::linux::threads::lock;
 use rustix::process::{Pid, Signal};
 
-use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_marked, remove_own_cluster};
+use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_own_cluster};
 use super::error::CREATE_DIRECTORY_IN;
 use super::programs::{command_name, keep_plain_environment};
 use super::{ConnectOptions, DataDirectory, Error, Programs, Result};
@@ -247,13 +247,7 @@ impl ScratchCluster {
     }
 
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
-        ConnectOptions {
-            host: Some(self.socket_directory().display().to_string()),
-            port: Some(self.port),
-            user: Some(SUPERUSER.into()),
-            database: Some(database.into()),
-            ..ConnectOptions::default()
-        }
+        options_of(&self.socket_directory.display().to_string(), self.port, SUPERUSER, database)
     }
 
     pub fn socket_directory(&self) -> &Path {
@@ -368,7 +362,7 @@ impl Drop for ScratchCluster {
         if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
             if self.borrowed.is_some() {
-                let _ = remove_marked(&self.directory);
+                let _ = self.directory.remove(MARK);
             }
             return;
         }
@@ -398,6 +392,11 @@ impl Borrowed {
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
         pairs.collect()
     }
+}
+
+fn options_of(host: &str, port: u16, user: &str, database: &str) -> ConnectOptions {
+    let [host, user, database] = [host, user, database].map(|text| Some(text.to_owned()));
+    ConnectOptions { host, port: Some(port), user, database, ..ConnectOptions::default() }
 }
 
 /// Global, because the signal handler knows no cluster.
@@ -462,13 +461,7 @@ impl Listening {
     }
 
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
-        ConnectOptions {
-            host: Some(self.host.clone()),
-            port: Some(self.port),
-            user: Some(self.role.clone()),
-            database: Some(database.to_owned()),
-            ..ConnectOptions::default()
-        }
+        options_of(&self.host, self.port, &self.role, database)
     }
 }
 

@@ -73,13 +73,9 @@ impl MarkedDirectory {
 
 impl Drop for MarkedDirectory {
     fn drop(&mut self) {
-        let _ = remove_marked(&self.directory);
+        // The marker file goes last: a failure leaves the directory marked.
+        let _ = self.directory.remove(MARK);
     }
-}
-
-/// Removes the marker file last: a failure leaves the directory marked.
-pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
-    directory.remove(MARK)
 }
 
 /// Keeps directories whose server is still stopping.
@@ -92,7 +88,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
         // The lock blocks concurrent removers.
         let mark = take_abandoned(&directory);
         let is_abandoned = mark.is_some() || is_forgotten(&directory, MARKED_WITHIN);
-        if is_abandoned && remove_marked(&directory).is_ok() {
+        if is_abandoned && directory.remove(MARK).is_ok() {
             removed.push(directory.path());
         }
     }
@@ -203,7 +199,7 @@ pub fn remove_cluster(directory: &Path) -> io::Result<()> {
 pub(super) fn remove_own_cluster(own: &OwnDirectory) -> io::Result<()> {
     let _ = own.directory().rename(DATA, REMOVED);
     let _ = own.directory().remove_file(LOG);
-    remove_marked(own)
+    own.remove(MARK)
 }
 
 #[cfg(test)]
@@ -262,7 +258,7 @@ mod owner_mark_tests {
         if !mounted.is_ok_and(|output| output.status.success()) {
             untested!("nothing can be mounted");
         }
-        assert!(remove_marked(&OwnDirectory::open(&left).unwrap()).is_err());
+        assert!(OwnDirectory::open(&left).unwrap().remove(MARK).is_err());
         assert!(left.join(MARK).exists());
         assert!(Command::new("umount").arg(left.join("data")).status().unwrap().success());
         assert_eq!(remove_abandoned(parent.path()), [left]);

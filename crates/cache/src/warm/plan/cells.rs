@@ -3,6 +3,7 @@
 use roaring::RoaringBitmap;
 
 use crate::MapSource;
+use host::units::Bytes;
 
 /// Neither wanted nor resident.
 const COLD: u8 = 0;
@@ -228,6 +229,10 @@ pub struct Geometry {
 impl Geometry {
     pub fn of(source: &MapSource) -> Geometry {
         Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
+    }
+
+    pub fn bytes(self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.block_size))
     }
 }
 

@@ -23,7 +23,7 @@ const LEFT_MAX: f64 = 0.06;
 #[derive(Clone, Copy, Debug)]
 pub struct Hot {
     /// Heat per second of the coldest step.
-    least: f64,
+    pub least: f64,
     seconds: f64,
     left: f64,
 }
@@ -63,10 +63,6 @@ impl Hot {
         let least = earlier_least / DROP_MIN.sqrt();
         let seconds = steps.filter(|link| link.density() >= least).map(|link| link.seconds).sum();
         Hot { least, seconds, left: seconds }
-    }
-
-    pub fn least(&self) -> f64 {
-        self.least
     }
 
     pub fn begin(&mut self, link: &Link) {

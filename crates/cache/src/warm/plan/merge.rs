@@ -3,7 +3,6 @@
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
-use host::units::Bytes;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Prices<'a> {
@@ -18,15 +17,11 @@ pub struct Prices<'a> {
 impl Prices<'_> {
     /// Device seconds while others use the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
+        self.device.shared_seconds(cost.reads.into(), self.geometry.bytes(cost.blocks.into()))
     }
 
     fn idle_seconds(&self, reads: u64, blocks: u64) -> f64 {
-        self.device.seconds(reads, self.bytes(blocks))
-    }
-
-    fn bytes(&self, blocks: u64) -> Bytes {
-        Bytes(blocks * u64::from(self.geometry.block_size))
+        self.device.seconds(reads, self.geometry.bytes(blocks))
     }
 
     /// Blocks transferred in the time of one read.
@@ -348,7 +343,7 @@ mod balance_tests {
         assert_eq!(left, gaps.runs - shorter - ties);
         let reads = left as f64 / device.reads_per_second;
         let blocks = gaps.blocks + over + ties * u64::from(length);
-        let bytes = Bytes(blocks * 8192).seconds_at(device.bandwidth);
+        let bytes = host::units::Bytes(blocks * 8192).seconds_at(device.bandwidth);
         assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");
     }
 

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 
 use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
-use host::units::Bytes;
 
 /// Maximum absolute value of `debt`, in seconds. The kernel's limiter drops unspent budget after 0.1 s, twice this
 /// time.
@@ -144,8 +143,8 @@ impl Plan {
 
     /// Seconds for the number of reads, and seconds for the bytes.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
-        let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
-        (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))
+        let of_bytes = self.geometry.bytes(blocks).seconds_at(self.device.bandwidth);
+        (reads as f64 / self.device.reads_per_second, of_bytes)
     }
 }
 

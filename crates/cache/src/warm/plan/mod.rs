@@ -155,7 +155,7 @@ impl Plan {
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
-        let earlier_hot_least = self.earlier_hot_least.or_else(|| self.hot().map(|hot| hot.least()));
+        let earlier_hot_least = self.earlier_hot_least.or_else(|| self.hot().map(|hot| hot.least));
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
@@ -212,10 +212,6 @@ impl Plan {
         self.order.iter().map(|index| &self.steps[*index as usize])
     }
 
-    fn bytes(&self, blocks: u64) -> Bytes {
-        Bytes(blocks * u64::from(self.geometry.block_size))
-    }
-
     pub fn largest_read_blocks(&self) -> u32 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
         blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
@@ -237,7 +233,7 @@ impl Plan {
     }
 
     fn step_bytes(&self) -> Bytes {
-        self.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
+        self.geometry.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
     }
 
     fn add_fork(&mut self, fork: usize, prices: &mut Prices<'_>, premium: f64, cells: &mut Cells) {
@@ -320,7 +316,7 @@ impl Plan {
         for Step { slice, link, .. } in self.ordered() {
             let of_step = Forecast {
                 reads: link.cost.reads.into(),
-                read_bytes: self.bytes(link.cost.blocks.into()),
+                read_bytes: self.geometry.bytes(link.cost.blocks.into()),
                 planned_blocks: link.wanted_blocks.into(),
                 ..Forecast::default()
             };

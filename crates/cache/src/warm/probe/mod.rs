@@ -254,12 +254,10 @@ impl Deck {
 
     /// Positions of random reads of `size` bytes. Later calls continue with unused ones.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
-        if let Some(places) = self.random.get(&size) {
-            return Arc::clone(places);
+        if !self.random.contains_key(&size) {
+            self.random.insert(size, self.deal(self.random.len(), size));
         }
-        let places = self.deal(self.random.len(), size);
-        self.random.insert(size, Arc::clone(&places));
-        places
+        Arc::clone(&self.random[&size])
     }
 
     /// Cuts the `nth` share of the chunks into reads of `size` bytes. Share 0 is for small reads.

@@ -32,7 +32,7 @@ use crate::files::Files;
 use crate::warm::Room;
 use crate::{RelationMap, TierState};
 use ::host::linux::Error;
-use ::host::linux::cgroup::{join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
+use ::host::linux::cgroup::{find_home, has_read_limit, join_memory_of, join_reads_of, move_to, read_memory_limit};
 use ::host::linux::machine::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
@@ -427,52 +427,54 @@ impl Room for SystemRoom {
     }
 }
 
-/// Joins the server's memory cgroup, except in a dry run, so that loaded pages are charged there. A remark says if
-/// pgthaw is charged instead.
-pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
+/// Joins the server's cgroups, except in a dry run: loaded pages are charged there, and its read limit applies. Remarks
+/// say which could not be joined.
+pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Vec<String>) {
     let own_pid = std::process::id();
-    let (pid, remark) = match postmaster_pid {
-        Some(pid) if is_dry_run => (pid, None),
-        Some(pid) => (own_pid, join_memory_cgroup(pid)),
-        None => (own_pid, None),
+    let (pid, remarks) = match postmaster_pid {
+        Some(pid) if is_dry_run => (pid, Vec::new()),
+        Some(pid) => (own_pid, join_cgroups(pid)),
+        None => (own_pid, Vec::new()),
     };
-    (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
+    (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remarks)
 }
 
 #[derive(Debug)]
 pub struct Lent {
     pub room: SystemRoom,
-    pub remark: Option<String>,
-    home: Option<PathBuf>,
+    pub remarks: Vec<String>,
+    home: Vec<PathBuf>,
 }
 
 impl Lent {
     pub fn to(postmaster_pid: Option<u32>) -> Lent {
-        let home = postmaster_pid.and_then(|_| memory_directory_of(std::process::id()).ok());
-        let (room, remark) = choose_room(postmaster_pid, false);
-        Lent { room, remark, home }
+        let home = find_home();
+        let (room, remarks) = choose_room(postmaster_pid, false);
+        Lent { room, remarks, home }
     }
 
-    /// Leaves the server's cgroup: child processes must not be charged there.
+    /// Leaves the server's cgroups: child processes must not be charged there.
     pub fn go_home(self) -> Result<(), Error> {
-        match self.home {
-            Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),
-            _ => Ok(()),
-        }
+        self.home.iter().try_for_each(|cgroup| move_to(cgroup))
     }
 }
 
-/// Joins the server's memory cgroup if the memory of either process is limited. Returns a remark on failure.
-pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
-    let own = read_memory_limit(std::process::id()).ok().flatten();
-    let of_server = read_memory_limit(postmaster_pid).ok().flatten();
-    if own.is_none() && of_server.is_none() {
-        return None;
+/// Joins the server's cgroup for memory if that of either process is limited, and for disks if the server's limits
+/// reads. Returns remarks on failures.
+pub fn join_cgroups(postmaster_pid: u32) -> Vec<String> {
+    let limits = [std::process::id(), postmaster_pid].map(|pid| read_memory_limit(pid).ok().flatten());
+    let mut remarks = Vec::new();
+    if limits.iter().any(Option::is_some) {
+        // If the cgroup's memory runs out, pgthaw should be killed, not the server.
+        volunteer_for_oom();
+        remarks.extend(join_memory_of(postmaster_pid).err().map(|error| {
+            format!("loaded pages are charged to pgthaw's own memory cgroup and may vanish with it: {error} (run pgthaw as root, or inside the server's cgroup)")
+        }));
     }
-    // If the cgroup's memory runs out, pgthaw should be killed, not the server.
-    volunteer_for_oom();
-    let error = join_memory_of(postmaster_pid).err()?;
-    Some(format!(
-        "loaded pages are charged to pgthaw's own memory cgroup and may vanish with it: {error} (run pgthaw as root, or inside the server's cgroup)"
-    ))
+    if has_read_limit(postmaster_pid) {
+        remarks.extend(join_reads_of(postmaster_pid).err().map(|error| {
+            format!("the read limit of the server's cgroup does not apply to pgthaw: {error} (run pgthaw as root, or inside the server's cgroup)")
+        }));
+    }
+    remarks
 }

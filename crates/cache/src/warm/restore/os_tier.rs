@@ -85,7 +85,7 @@ impl OsTier<'_> {
             }
         }
         self.place(&planned, &mut forks);
-        let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
+        let resident_bytes = self.files.geometry.bytes(planned.iter().map(|one| one.resident_before).sum());
         let room = self.host.room.read_room();
         let (budget, over_budget) = self.allow(budget, room, resident_bytes);
         self.governor.begin(&*self.host.traffic);
@@ -121,7 +121,7 @@ impl OsTier<'_> {
         let mut found = self.verify(job);
         let lost = job.lost_blocks(&found);
         if lost > 0 && self.host.control.os_stopped_by().is_none() {
-            let mut again = self.read(job, &self.plan_again(job, &found, self.bytes(lost)));
+            let mut again = self.read(job, &self.plan_again(job, &found, self.files.geometry.bytes(lost)));
             again.memory.reread_bytes = again.read_bytes();
             outcome.add(again);
             found = self.verify(job);
@@ -232,10 +232,6 @@ impl OsTier<'_> {
             Some(left) if budget.is_none_or(|budget| left < budget) => (Some(left), SkipReason::NoMemory),
             _ => (budget, SkipReason::OverBudget),
         }
-    }
-
-    fn bytes(&self, blocks: u64) -> Bytes {
-        Bytes(blocks * u64::from(self.files.geometry.block_size))
     }
 }
 

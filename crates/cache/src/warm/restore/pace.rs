@@ -32,7 +32,7 @@ struct Turns {
     /// Requested rate, and that rate capped by the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// Times at which the permitted bytes, and the permitted reads, are used up.
+    /// Times from which the limits on bytes and on reads permit the next read.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -167,9 +167,7 @@ impl Bandwidth {
         Bandwidth {
             bytes: device.profile.bandwidth,
             is_measured: device.source != ProfileSource::Default,
-            before: None,
-            undisturbed: None,
-            pushed: None,
+            ..Bandwidth::default()
         }
     }
 

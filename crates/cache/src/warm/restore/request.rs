@@ -17,7 +17,7 @@ use postgres::{Database, Relation, RelationKind, RelationPath, Result, Server, r
 /// Smaller omissions are not reported.
 const REMARKED_MIN: Bytes = Bytes(1 << 20);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions {
     pub device: PlannedDevice,
     /// A rotational device, read in physical order.

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::own_cgroup::OwnCgroup;
 use super::{
-    Cgroup, CgroupVersion, Controller, Hierarchy, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, limit_lines,
-    read_limits,
+    Cgroup, CgroupVersion, Controller, Hierarchy, LIMITS, PROCS_FILE, ReadLimit, ReadUsage, V2_LIMIT, WriteLimit,
+    limit_lines, read_limits,
 };
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
@@ -21,6 +21,18 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
         .lineage(&directory)
         .filter_map(|group| read_limits(hierarchy.version, device, |file| fs::read_to_string(group.join(file))).ok());
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
+}
+
+/// Whether the process's cgroup or an ancestor limits reads of any device.
+pub fn has_read_limit(pid: u32) -> bool {
+    let Ok(hierarchy) = Hierarchy::find(Controller::Io) else { return false };
+    let Ok(directory) = hierarchy.directory_of(pid) else { return false };
+    let files = match hierarchy.version {
+        CgroupVersion::V1 => LIMITS.map(|(file, _)| file),
+        CgroupVersion::V2 => [V2_LIMIT; LIMITS.len()],
+    };
+    let has_limit = |file: PathBuf| fs::read_to_string(file).is_ok_and(|limits| !limits.trim().is_empty());
+    hierarchy.lineage(&directory).any(|group| files.iter().any(|file| has_limit(group.join(file))))
 }
 
 #[derive(Debug)]

@@ -15,7 +15,7 @@ mod disk_limit;
 mod disk_limit_tests;
 mod own_cgroup;
 
-pub use disk_limit::{DeviceLimit, DiskLimit, clear_limits_on_own, read_limit_of};
+pub use disk_limit::{DeviceLimit, DiskLimit, clear_limits_on_own, has_read_limit, read_limit_of};
 pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
 
 const PROCS_FILE: &str = "cgroup.procs";
@@ -176,16 +176,30 @@ pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
 
 /// Moves this process into the cgroup of `pid`, which is then charged for loaded page cache.
 pub fn join_memory_of(pid: u32) -> Result<(), Error> {
-    let hierarchy = Hierarchy::find(Controller::Memory)?;
-    let target = hierarchy.directory_of(pid)?;
-    if hierarchy.directory_of(std::process::id())? == target {
-        return Ok(());
-    }
-    move_memory_to(&target)
+    join_of(Controller::Memory, pid)
 }
 
-pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
-    let members = directory.join("cgroup.procs");
+/// Moves this process into the cgroup of `pid`, whose limit then includes this process's reads.
+pub fn join_reads_of(pid: u32) -> Result<(), Error> {
+    join_of(Controller::Io, pid)
+}
+
+fn join_of(controller: Controller, pid: u32) -> Result<(), Error> {
+    move_to(&Hierarchy::find(controller)?.directory_of(pid)?)
+}
+
+/// Cgroups of this process for memory and disks, to return to.
+pub fn find_home() -> Vec<PathBuf> {
+    let find = |controller| Hierarchy::find(controller)?.directory_of(std::process::id());
+    [Controller::Memory, Controller::Io].into_iter().filter_map(|controller| find(controller).ok()).collect()
+}
+
+/// Moves this process into the cgroup, unless it is there.
+pub fn move_to(cgroup: &Path) -> Result<(), Error> {
+    if find_home().iter().any(|own| own == cgroup) {
+        return Ok(());
+    }
+    let members = cgroup.join(PROCS_FILE);
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 

@@ -86,9 +86,7 @@ impl OwnCgroup {
     pub fn leave(&self, pid: u32) {
         let home = lock(&self.homes).remove(&pid);
         let home = home.unwrap_or_else(|| self.home.clone());
-        if move_process(pid, &home).is_err() {
-            let _ = move_process(pid, &self.home);
-        }
+        let _ = move_process(pid, &home).or_else(|_| move_process(pid, &self.home));
     }
 
     /// Unlike dropping, reports errors.
@@ -196,9 +194,7 @@ fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Op
         }
         for pid in read_pids(directory)? {
             let home = home_of(pid).unwrap_or_else(|| common.to_owned());
-            if move_process(pid, &home).is_err() {
-                let _ = move_process(pid, parent);
-            }
+            let _ = move_process(pid, &home).or_else(|_| move_process(pid, parent));
         }
         match fs::remove_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < REMOVAL_TRIES => {

@@ -110,13 +110,11 @@ impl FileSystemAsked {
             find(program)?;
         }
         self.commands().check_available()?;
-        match Path::new("/dev/loop-control").exists() {
-            true => Ok(()),
-            false => {
-                let remedy = "modprobe loop; in a container: `docker run --privileged`";
-                Err(impossible("there is no /dev/loop-control", remedy))
-            }
+        if !Path::new("/dev/loop-control").exists() {
+            let remedy = "modprobe loop; in a container: `docker run --privileged`";
+            return Err(impossible("there is no /dev/loop-control", remedy));
         }
+        Ok(())
     }
 }
 

@@ -117,24 +117,20 @@ impl FakePageCache {
     }
 
     pub fn resident(&self, path: &Path) -> Vec<PageRange> {
-        let file = lock(&self.files).get(path).cloned();
-        file.map_or_else(Vec::new, |state| lock(&state).resident.clone())
+        self.change(path, |state| state.resident.clone()).unwrap_or_default()
     }
 
     pub fn active(&self, path: &Path) -> Vec<PageRange> {
-        let file = lock(&self.files).get(path).cloned();
-        file.map_or_else(Vec::new, |state| lock(&state).active.clone())
+        self.change(path, |state| state.active.clone()).unwrap_or_default()
     }
 
     pub fn calls(&self) -> FakeCalls {
         *lock(&self.calls)
     }
 
-    fn change(&self, path: &Path, change: impl FnOnce(&mut State)) {
+    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut State) -> T) -> Option<T> {
         let file = lock(&self.files).get(path).cloned();
-        if let Some(state) = file {
-            change(&mut lock(&state));
-        }
+        file.map(|state| change(&mut lock(&state)))
     }
 }
 
@@ -189,13 +185,7 @@ impl FakeFile {
         if state.refusal == Some(FakeRefusal::Residency) {
             return Err(Error::ResidencyHidden(self.path.clone()));
         }
-        Ok(state.runs_within(range).collect())
-    }
-}
-
-impl State {
-    fn runs_within(&self, range: PageRange) -> impl Iterator<Item = PageRange> {
-        within(&self.resident, range)
+        Ok(within(&state.resident, range).collect())
     }
 }
 
@@ -246,7 +236,7 @@ impl CachedFile for FakeFile {
         let bytes = (buffer.len() as u64).min(state.size_bytes.saturating_sub(offset));
         if bytes > 0 {
             let pages = PageRange::new(offset / PAGE_BYTES, (offset + bytes).div_ceil(PAGE_BYTES));
-            let again: Vec<PageRange> = state.runs_within(pages).collect();
+            let again: Vec<PageRange> = within(&state.resident, pages).collect();
             again.into_iter().for_each(|run| add(&mut state.active, run));
             add(&mut state.resident, pages);
             if state.marked.is_some_and(|page| (pages.start..pages.end).contains(&page)) {

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
 use std::{io, ptr};
 
+use nix::errno::Errno;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
@@ -154,11 +155,9 @@ impl Mapping {
             // SAFETY: each piece is one byte within the mapping, which outlives the call. The kernel alone reads it,
             // and returns EFAULT for memory beyond the end of a truncated file.
             let written = unsafe { libc::pwritev(sink.as_raw_fd(), bytes.as_ptr(), bytes.len() as i32, 0) };
-            if written < 0 {
-                match io::Error::last_os_error() {
-                    error if error.raw_os_error() == Some(libc::EFAULT) => {}
-                    error => return Err(error),
-                }
+            match Errno::result(written) {
+                Ok(_) | Err(Errno::EFAULT) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -201,12 +200,9 @@ impl Mapping {
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the buffer is too small for the mapping's pages");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of its pages.
-            if unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) } == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EAGAIN) {
-                return Err(error);
+            match Errno::result(unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) }) {
+                Err(Errno::EAGAIN) => {}
+                answered => return Ok(answered.map(drop)?),
             }
         }
     }
@@ -252,5 +248,6 @@ pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Resul
     let mut found = PageCounts::default();
     // SAFETY: both structs have the kernel's layout and outlive the call, which keeps no pointer to them.
     let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
-    if status == 0 { Ok(found) } else { Err(io::Error::last_os_error()) }
+    Errno::result(status)?;
+    Ok(found)
 }

@@ -155,11 +155,7 @@ impl Collector {
         self.spread(start, end, transactions, reads, true);
     }
 
-    /// Adds another thread's transactions. Only the first thread's intervals define the covered time.
-    pub fn add_beside(&mut self, start: f64, end: f64, transactions: f64) {
-        self.spread(start, end, transactions, None, false);
-    }
-
+    /// Only the first thread's intervals cover time; those of other threads add transactions.
     fn spread(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>, covers: bool) {
         if end <= start || start < 0.0 || !end.is_finite() {
             return;

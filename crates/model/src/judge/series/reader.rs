@@ -245,10 +245,7 @@ impl Reader {
         let reads = sample.reads.filter(|reads| reads.is_finite()).map(|reads| reads * seconds);
         if let Some(collector) = &mut self.collector {
             let transactions = sample.rate * seconds;
-            match self.covered {
-                None => collector.add(start.max(0.0), end, transactions, reads),
-                Some(_) => collector.add_beside(start.max(0.0), end, transactions),
-            }
+            collector.spread(start.max(0.0), end, transactions, reads, self.covered.is_none());
         }
         Ok(())
     }

@@ -1,10 +1,9 @@
 //! Loads and reads `pages.bpf.c`, which reports fetches of blocks and, since Linux 6.12, all requests.
 
-use std::fmt;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use aya::Ebpf;
@@ -74,7 +73,7 @@ impl PageProbe {
         let (files_max, words) = (files.len() + FURTHER_FILES, words + words / 4 + FURTHER_WORDS);
         let is_for_these = |room: &PagesRoom| room.unit_pages == unit_pages && room.control == control;
         let has_room = |probe: &PageProbe| probe.files_max >= files_max && probe.free_words.end >= words;
-        let ahead = lock_ahead().take().filter(|(room, _)| is_for_these(room));
+        let ahead = lock(&AHEAD).take().filter(|(room, _)| is_for_these(room));
         let mut probe = match ahead.map(|(_, opened)| opened).transpose()?.filter(has_room) {
             Some(probe) => probe,
             None => PageProbe::load((files_max, words), unit_pages, control)?,
@@ -161,7 +160,7 @@ impl PageProbe {
 }
 
 pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
-    let mut ahead = lock_ahead();
+    let mut ahead = lock(&AHEAD);
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
         // Adds a quarter for each file's growth and a quarter of the sum, as `open` does for known files.
@@ -176,11 +175,7 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
 }
 
 pub(super) fn forget_ahead() {
-    lock_ahead().take();
-}
-
-fn lock_ahead() -> MutexGuard<'static, Ahead> {
-    lock(&AHEAD)
+    lock(&AHEAD).take();
 }
 
 fn words_of(file: &WatchedFile, with_all: bool) -> u64 {
@@ -188,11 +183,7 @@ fn words_of(file: &WatchedFile, with_all: bool) -> u64 {
     units.max(1).div_ceil(WORD_UNITS)
 }
 
-impl fmt::Debug for PageProbe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageProbe").field("files", &self.known.len()).finish_non_exhaustive()
-    }
-}
+host::debug_by!(PageProbe: files_max);
 
 impl PageWatch for PageProbe {
     fn blind_to_requests(&self) -> Option<&str> {
@@ -348,14 +339,14 @@ mod tests {
             Ok(probe) => assert_eq!((probe.files_max, probe.known.len()), (FILES_AHEAD, 1)),
             Err(error) => untested!("{error}"),
         }
-        assert!(lock_ahead().is_none(), "it was taken");
+        assert!(lock(&AHEAD).is_none(), "it was taken");
         ahead(1);
         assert_eq!(open(100).unwrap().files_max, 1 + FURTHER_FILES, "it is for units of another size");
         ahead(2);
         assert_eq!(open(64 << 20).unwrap().files_max, 1 + FURTHER_FILES, "it has too few words");
         ahead(2);
         forget_ahead();
-        assert!(lock_ahead().is_none());
+        assert!(lock(&AHEAD).is_none());
     }
 }
 

@@ -67,23 +67,18 @@ impl<T> Named<T> {
 pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>> {
     let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
     let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
-    for directory in directories {
-        if !find_below(directory, 0, &mut known, &mut scopes)? {
-            return Err(holds_nothing(directory));
-        }
-    }
-    for file in files {
-        if !named.add(file, &mut known)? {
-            return Err(holds_nothing(file));
+    for path in directories.into_iter().chain(files) {
+        let is_any = match path.is_dir() {
+            true => find_below(path, 0, &mut known, &mut scopes)?,
+            false => named.add(path, &mut known)?,
+        };
+        if !is_any {
+            return Err(Error::Import(format!("{} holds no result of pgbench", path.display())));
         }
     }
     scopes.push(named);
     let trials: Vec<Vec<TrialFiles>> = scopes.into_iter().map(divide).collect::<Result<_, _>>()?;
     Ok(trials.into_iter().flatten().collect())
-}
-
-fn holds_nothing(path: &Path) -> Error {
-    Error::Import(format!("{} holds no result of pgbench", path.display()))
 }
 
 fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
@@ -137,11 +132,10 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         ),
         how: "import it separately".to_owned(),
     });
-    let findings = findings.collect();
     // Logs of transactions are more detailed than logs of intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
-    TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
+    TrialFiles { findings: findings.collect(), ..trial_of(named.pop(), logs.reduce(add_thread)) }
 }
 
 fn add_thread(mut run: Log, thread: Log) -> Log {
@@ -455,11 +449,14 @@ impl Survey {
             TransactionEnd::Skipped => self.skipped += 1,
         }
         self.scripts = self.scripts.max(one.script.saturating_add(1));
-        let none = Numbers { lines: 0, least: one.number, most: one.number };
-        let numbers = self.clients.entry(one.client).or_insert(none);
-        numbers.lines += 1;
-        (numbers.least, numbers.most) = (numbers.least.min(one.number), numbers.most.max(one.number));
+        self.count(one.client, Numbers { lines: 1, least: one.number, most: one.number });
         self.widen(ended_us.saturating_sub_unsigned(took_us), ended_us);
+    }
+
+    fn count(&mut self, client: u32, numbers: Numbers) {
+        let same = self.clients.entry(client).or_insert(Numbers { lines: 0, ..numbers });
+        same.lines += numbers.lines;
+        (same.least, same.most) = (same.least.min(numbers.least), same.most.max(numbers.most));
     }
 
     fn widen(&mut self, begun_us: i64, ended_us: i64) {
@@ -495,9 +492,7 @@ impl Survey {
         self.skipped += other.skipped;
         self.scripts = self.scripts.max(other.scripts);
         for (client, numbers) in &other.clients {
-            let same = self.clients.entry(*client).or_insert(Numbers { lines: 0, ..*numbers });
-            same.lines += numbers.lines;
-            (same.least, same.most) = (same.least.min(numbers.least), same.most.max(numbers.most));
+            self.count(*client, *numbers);
         }
         other.span_us.into_iter().for_each(|(begun, ended)| self.widen(begun, ended));
         self.back_us = self.back_us.max(other.back_us);

@@ -104,10 +104,8 @@ fn describe_trial(
     let counted = count_transactions(files, report, &measured);
     let asked_seconds = report.seconds.or(options.seconds).map(f64::from);
     let logged_seconds = measured.lasted_seconds.unwrap_or(f64::from(seconds));
-    let lasted_seconds = match asked_seconds.or((seconds > 0).then_some(logged_seconds)) {
-        Some(seconds) => seconds,
-        None => report.lasted_seconds().unwrap_or_default(),
-    };
+    let known_seconds = asked_seconds.or((seconds > 0).then_some(logged_seconds));
+    let lasted_seconds = known_seconds.or(report.lasted_seconds()).unwrap_or_default();
     let told_seconds = measured.told_seconds.unwrap_or(lasted_seconds);
     let tps = match counted.tps {
         told if told > 0.0 => told,
@@ -182,10 +180,7 @@ fn describe_point(
     (due, lasted_seconds): (u64, f64),
     measured: &mut Measured,
 ) -> (Point, Facts) {
-    let script = match report.mix.len() {
-        0 | 1 => report.script.clone(),
-        _ => Some(render_mix(&report.mix)),
-    };
+    let script = if report.mix.len() > 1 { Some(render_mix(&report.mix)) } else { report.script.clone() };
     let (clients, scale) = (options.clients.or(report.clients).or(files.clients()), options.scale.or(report.scale));
     let has_rate = measured.has_rate;
     let findings = &mut measured.findings;
@@ -294,6 +289,10 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
     let sources = name_files(&options.paths);
     let version = version.unwrap_or_default();
     let unknown = || "unknown".to_owned();
+    let unchecked = Finding::Assumed {
+        what: "imported: pgthaw neither checked the start state nor saw the server, the machine and its reads".into(),
+        how: "measure with `pgthaw bench` to record these facts".into(),
+    };
     SweepRun {
         id: new_run_id(started_at),
         started_at,
@@ -305,7 +304,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             kernel: unknown(),
             cpu_model: unknown(),
             file_system: unknown(),
-            device: Device::nameless(&unknown()),
+            device: Device { name: unknown(), ..Device::default() },
             ..Machine::default()
         },
         server: ServerFacts { version: unknown(), block_size: 8192, segment_blocks: 131_072, ..ServerFacts::default() },
@@ -314,14 +313,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
         varied: compute_varied(trials),
         points: trials.iter().map(|trial| trial.number + 1).max().unwrap_or_default(),
         repeats: trials.iter().map(|trial| trial.repeat).max().unwrap_or_default(),
-        verdicts: vec![
-            Finding::Assumed {
-                what: "imported: pgthaw neither checked the start state nor saw the server, the machine and its reads"
-                    .to_owned(),
-                how: "measure with `pgthaw bench` to record these facts".to_owned(),
-            }
-            .into(),
-        ],
+        verdicts: vec![unchecked.into()],
         source: Some(sources),
         ..SweepRun::default()
     }
@@ -353,10 +345,7 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
     let jobs = options.jobs.zip(clients).filter(|(jobs, clients)| jobs > clients);
     let more_jobs = jobs
         .map(|(jobs, clients)| format!("jobs= is {jobs}, but pgbench has no more threads than its {clients} clients"));
-    match contradictions.into_iter().flatten().chain(more_jobs).next() {
-        Some(said) => Err(refuse(label, &said)),
-        None => Ok(()),
-    }
+    contradictions.into_iter().flatten().chain(more_jobs).next().map_or(Ok(()), |said| Err(refuse(label, &said)))
 }
 
 fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Option<T>) -> Option<String> {

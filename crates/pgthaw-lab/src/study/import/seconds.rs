@@ -72,10 +72,8 @@ const PARTIAL_SHARE: f64 = 0.99;
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
-    let transactions = match counted {
-        Some(counted) => counted,
-        None => survey.transactions.saturating_add(survey.numbered().saturating_sub(survey.lines())),
-    };
+    let numbered = survey.transactions.saturating_add(survey.numbered().saturating_sub(survey.lines()));
+    let transactions = counted.unwrap_or(numbered);
     // pgbench does not log its last interval.
     let last = survey.width.zip(report.and_then(PgbenchReport::lasted_seconds));
     let last_share = last.map_or(0.0, |(width, lasted)| width as f64 / lasted.max(1.0));
@@ -301,10 +299,8 @@ fn empty_sample(second: i64, begun_at: i64) -> Sample {
 /// Columns: second since 1970, transactions, latencies in milliseconds.
 fn read_tools_seconds(path: &Path) -> Result<Measured> {
     let mut intervals = Intervals::new();
-    let parse = |line: &str| match line.starts_with("collected") {
-        true => Some(None),
-        false => parse_tools_second(line).map(Some),
-    };
+    let parse =
+        |line: &str| if line.starts_with("collected") { Some(None) } else { parse_tools_second(line).map(Some) };
     let (mut latest, mut back) = (i64::MIN, 0);
     for_each(path, parse, |second| {
         let at = second.map_or(latest, |(at, _)| at);

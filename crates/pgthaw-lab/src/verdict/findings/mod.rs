@@ -49,11 +49,8 @@ fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
     let unoptimised = levels
         .into_iter()
         .map(|(level, servers)| Finding::UnoptimisedBuild { servers: named(servers), level: level.to_owned() });
-    let mut findings: Vec<Finding> = unoptimised.collect();
-    if !asserting.is_empty() {
-        findings.insert(0, Finding::AssertionsEnabled { servers: named(asserting) });
-    }
-    findings
+    let asserting = (!asserting.is_empty()).then(|| Finding::AssertionsEnabled { servers: named(asserting) });
+    asserting.into_iter().chain(unoptimised).collect()
 }
 
 pub fn compute_sweep_verdicts(run: &SweepRun, trials: &[SweepTrial]) -> Vec<MeasurementVerdict> {
@@ -102,9 +99,8 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     }
     let repeats = points.values().map(Vec::len).max()? as u32;
     let ratio = |figures: Vec<f64>| {
-        let (min, max) =
-            figures.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), figure| (min.min(*figure), max.max(*figure)));
-        (figures.len() > 1).then(|| max / min)
+        let end = |of: fn(f64, f64) -> f64| figures.iter().copied().reduce(of);
+        Some(end(f64::max)? / end(f64::min)?).filter(|_| figures.len() > 1)
     };
     let ratio = compute_median(points.into_values().filter_map(ratio).collect())?;
     (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
