@@ -75,5 +75,5 @@ fn who_was_reached_and_broke_off_is_not_said_to_be_missing() {
 #[test]
 fn who_was_not_reached_may_have_been_stopped() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    assert_told(free, "prefer", &["Connection refused", "no server runs there: start it"]);
+    assert_told(free, "prefer", &["Connection refused", "no server listens at this address: start the server"]);
 }

@@ -428,7 +428,7 @@ fn whatever_runs_is_recorded_too() {
     assert!(number(&film, "/totals/buffers_blocks") > 0, "what shared_buffers had is there: {film:#}");
     assert_eq!(film["lost_events"], 0);
     let shown = server.pgthaw(&["film", "show", file]).ok().stdout;
-    assert!(shown.contains("public.u") && shown.contains("perhaps unused"), "{shown}");
+    assert!(shown.contains("public.u") && shown.contains("does not show whether they were used"), "{shown}");
     assert!(shown.contains("never fetched: ") && !shown.contains(" 0 bytes"), "{shown}");
     let again = server.pgthaw(&["run", "--record-only", "-o", file, "--", "true"]).ends_with(2).stderr;
     assert!(again.contains("already exists"), "{again}");

@@ -275,7 +275,11 @@ fn each_trial_has_a_fresh_copy_of_the_database() {
     }
     let path = spec(&home, "fresh_copy = true\n[points]\nstart = 'as-is'\n");
     let output = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &[]).output().unwrap()).ends_with(2);
-    assert!(output.stderr.contains("fresh_copy") && output.stderr.contains("another start"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("fresh_copy") && output.stderr.contains("another value for points.start"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

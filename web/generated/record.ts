@@ -98,12 +98,10 @@ seconds: number, };
 export type Interference = { strategy: string, 
 lowest: LeastShare | null, 
 least: LeastShare | null, 
-floor: number | null, 
-is_floor_held: boolean | null, 
+floor: number | null, is_floor_held: boolean | null, 
 ahead_from_second: number | null, 
 nothing_served_by_then: Spread | null, 
-served_ratio: Ratio | null, 
-served_by_deadline: Spread | null, 
+served_ratio: Ratio | null, served_by_deadline: Spread | null, 
 deadline_ratio: Ratio | null, 
 pgthaw_ratio: Ratio | null, };
 
@@ -208,9 +206,7 @@ is_stack: boolean, };
 
 export type Percentile = { 
 share: number, 
-us: number, 
-low_us: number, 
-high_us: number, };
+us: number, low_us: number, high_us: number, };
 
 export type PointSummary = { 
 number: number, 
@@ -226,8 +222,7 @@ export type PointVerdict = { kind: string, trials: number,
 sentence: string, remedy: string, 
 is_refusing: boolean, };
 
-export type ProgramCost = { name: string, runs: number, 
-total_ns: number, };
+export type ProgramCost = { name: string, runs: number, total_ns: number, };
 
 export type Ratio = { 
 median: Limits, 
@@ -236,8 +231,7 @@ coverage: number, pairs: number, };
 
 export type RefusedSource = { source: string, reason: string, remedy: string | null, };
 
-export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, 
-course?: ResidencyCourse | null, };
+export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, course?: ResidencyCourse | null, };
 
 export type ResidencyCourse = { 
 step_seconds: number, 
@@ -252,9 +246,7 @@ key: { [key in string]: string },
 added: { [key in string]: number }, };
 
 export type ScriptLatency = { script: string, 
-answered: number, 
-failed: number, 
-skipped: number, 
+answered: number, failed: number, skipped: number, 
 response: LatencyHistogram, 
 service: LatencyHistogram | null, };
 
@@ -275,14 +267,11 @@ high: number | null, };
 
 export type Spread = { 
 median: number | null, min: number | null, 
-max: number | null, 
-reached: number, repeats: number, 
+max: number | null, reached: number, repeats: number, 
 interval: MedianInterval | null, };
 
 export type Stall = { 
-from_second: number, until_second: number, 
-least_tps: number, 
-usual_tps: number, 
+from_second: number, until_second: number, least_tps: number, usual_tps: number, 
 seen: Array<string>, };
 
 export type StartState = { os_resident_bytes: Bytes, total_bytes: Bytes, 
@@ -325,8 +314,7 @@ export type SweepRun = {
 id: string, started_at: string, 
 ended_at: string | null, pgthaw_version: string, 
 pgbench_version: string, machine: Machine, server: ServerFacts, question: string, 
-digest: string, 
-study: unknown, 
+digest: string, study: unknown, 
 varied: Array<string>, points: number, 
 repeats: number, 
 seed: number, 
@@ -349,8 +337,7 @@ failure: string | null,
 lasted_seconds: number, 
 transactions: number, failed: number, 
 skipped: number, 
-retried: number, 
-retries: number, 
+retried: number, retries: number, 
 late: number, 
 tps: number, 
 worst_second_tps: number | null, 
@@ -364,8 +351,7 @@ cycle_tps: number | null,
 settings: Array<[string, string]>, 
 device_read_bytes: Bytes, 
 devices?: Array<TrialDevice>, 
-fresh_copy?: FreshCopy | null, 
-server_version: string | null, verdicts: Array<MeasurementVerdict>, 
+fresh_copy?: FreshCopy | null, server_version: string | null, verdicts: Array<MeasurementVerdict>, 
 warnings: Array<string>, };
 
 export type TimedPoint = { number: number, 
@@ -374,8 +360,7 @@ others: string,
 tps: number | null, 
 response_us: number | null, 
 explained_seconds: number | null, 
-reading_seconds: number, 
-processors_used: number, 
+reading_seconds: number, processors_used: number, 
 source: string, length_seconds: number, 
 explained_ratio_min: number | null, 
 explained_ratio_max: number | null, 
@@ -391,17 +376,13 @@ no_event_seconds: number,
 unknown_seconds: number, 
 commands: number, 
 handled: number, 
-handled_seconds: number, 
-lwlock_waits: number, 
+handled_seconds: number, lwlock_waits: number, 
 statistics_waits: number, statistics_seconds: number, 
-activity_reports: number | null, 
-background_running_seconds: number, 
-background_ready_seconds: number, 
+activity_reports: number | null, background_running_seconds: number, background_ready_seconds: number, 
 background_waiting_seconds: number, 
 switches: number, 
 explained_ratio: number | null, 
-cost_seconds: number, 
-lost_processes: number, };
+cost_seconds: number, lost_processes: number, };
 
 export type Traffic = { 
 deadline_seconds: number | null, 
@@ -442,11 +423,9 @@ device_read_bytes: Envelope,
 device_reads: Array<number>, 
 os_resident_bytes: Array<number>, 
 machine: { [key in string]: Array<number | null> } | null, 
-waits: Array<WaitSeries>, stalls: Array<Stall>, 
-flushes: FlushFigures | null, };
+waits: Array<WaitSeries>, stalls: Array<Stall>, flushes: FlushFigures | null, };
 
-export type TrialTime = { 
-refused: Array<RefusedSource>, processes: number, 
+export type TrialTime = { refused: Array<RefusedSource>, processes: number, 
 statistics: Array<NamedStatistic>, 
 handled_statistic: NamedStatistic | null, 
 recovered: number, 
@@ -469,17 +448,13 @@ no_event_seconds: number,
 unknown_seconds: number, 
 commands: number, 
 handled: number, 
-handled_seconds: number, 
-lwlock_waits: number, 
+handled_seconds: number, lwlock_waits: number, 
 statistics_waits: number, statistics_seconds: number, 
-activity_reports: number | null, 
-background_running_seconds: number, 
-background_ready_seconds: number, 
+activity_reports: number | null, background_running_seconds: number, background_ready_seconds: number, 
 background_waiting_seconds: number, 
 switches: number, 
 explained_ratio: number | null, 
-cost_seconds: number, 
-lost_processes: number, };
+cost_seconds: number, lost_processes: number, };
 
 export type Undecided = "too_short" | "noisy";
 
@@ -510,9 +485,7 @@ warm_tps: number | null,
 climb: Array<Climb>, 
 wanted_bytes: Bytes | null, 
 bound_seconds: number | null, 
-judgement: Judgement | null, no_verdict: string | null, 
-brought?: Brought | null, 
-job?: Job | null, };
+judgement: Judgement | null, no_verdict: string | null, brought?: Brought | null, job?: Job | null, };
 
 export type Warmth = { 
 is_warm: boolean | null, evidence: string, 

@@ -1,4 +1,4 @@
-// Theme and print state. Charts redraw themselves when either changes.
+// Theme and print state.
 
 import { type Theme, theme } from "./palette";
 
@@ -63,7 +63,7 @@ function tryStorage<T>(use: (storage: Storage) => T): T | null {
   }
 }
 
-/** State whose charts redraw when it or the appearance changes. */
+/** State that charts show. The charts redraw when this state or the appearance changes. */
 export class Stage extends Teller {
   constructor(readonly appearance: Appearance) {
     super();

@@ -8,7 +8,7 @@ const treacherous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-
 /** Makes the texts of JSON safe to show. Most JSON needs no change and is parsed once. */
 export function parseShown(json: string): unknown {
   if (!treacherous.test(json) && !/\\u00[01]|\\[bfrt]/.test(json)) return JSON.parse(json);
-  // Escapes as the terminal does: `\u{1b}`. Keeps newlines.
+  // Writes each control or invisible character as its code, as pgthaw does in the terminal: `\u{1b}`. Keeps newlines.
   const shown = (text: string): string => text.replace(new RegExp(treacherous, "g"), (one) => `\\u{${one.charCodeAt(0).toString(16)}}`);
   return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? shown(value) : value));
 }
@@ -16,7 +16,6 @@ export function parseShown(json: string): unknown {
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
-/** Replaces `0.0 s` by "at once", as in the terminal. */
 export const instant = (value: number): string => (value < 0.05 ? "at once" : seconds(value));
 export const after = (value: number): string => (value < 0.05 ? "at once" : `after ${seconds(value)}`);
 /** 53:45:32 */
@@ -26,7 +25,7 @@ export function clock(value: number): string {
   return `${Math.floor(whole / 3600)}:${two(whole / 60)}:${two(whole)}`;
 }
 export const ratio = (value: number): string => value.toFixed(2);
-/** As the terminal: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is unknown. */
+/** Formats limits as in the terminal: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is unknown. */
 export function limits({ at_least: low, at_most: high }: Limits): string {
   if (high === null) return low > 0 ? `> ${ratio(low)}` : "?";
   if (ratio(low) === ratio(high)) return ratio(high);

@@ -1,7 +1,7 @@
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
-/** Spread of a figure over a point's trials. A value not reached is infinite. */
+/** Spread of a figure over a point's trials. A value is infinite if its trial did not reach the state, such as warm. */
 export type Range = Record<"median" | "min" | "max", number> & Pick<Spread, "interval">;
 
 export interface Metric extends Scale {
@@ -56,7 +56,6 @@ export function chosenOf(study: StudyData, id: string | null): Metric {
   return all.find((one) => one.id === id) ?? job ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
 }
 
-/** A warm time's ratio to the bound, or "". */
 export function besideOf(metric: Metric, point: PointSummary): string {
   if (metric.id !== "warm-after") return "";
   const ratio = metricOf("bound-ratio");
@@ -80,7 +79,6 @@ export function rangeText(range: Pick<Range, "min" | "max"> | null, render: (val
   return low === high ? "" : `${low}–${high}`;
 }
 
-/** The median's interval if known, else the trials' range. */
 export const endsOf = ({ min, max, interval }: Range): Pick<Range, "min" | "max"> => (interval ? { min: interval.low, max: interval.high } : { min, max });
 
 /** The median's interval and coverage, if known: `380–720 (holds in 75 %)`. */

@@ -86,7 +86,7 @@ const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
 /** Orange is reserved for pgthaw. */
 const FREE = SERIES.filter((hue) => hue !== ORANGE);
 
-/** Other strategies get a hue with dashes that are otherwise unused. */
+/** Strategies outside `STRATEGIES` get a hue of `FREE` with the dashes `CHAIN`: no other strategy has both. */
 export function strategyStyle(strategy: string, others: string[], isDark: boolean): SeriesStyle {
   const unknown = others.filter((name) => !(name in STRATEGIES));
   const [hue, dash] = STRATEGIES[strategy] ?? [FREE[Math.max(0, unknown.indexOf(strategy)) % FREE.length] as Hue, CHAIN];

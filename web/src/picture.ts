@@ -26,7 +26,7 @@ interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | 
   trials: (SweepTrial & { samples: { second: number; transactions: number }[] })[];
 }
 
-/** Always in the light theme, without fits of the closed form. */
+/** Draws the picture in the light theme, without the model's fitted warm-up curves. */
 export function drawPicture(data: StoredStudy, [title = TITLE, explanation = EXPLANATION]: string[] = []): string {
   const trials = data.trials.map(({ point, repeat, samples }): Drawn => {
     const tps = samples.map(({ transactions }) => transactions);
@@ -59,7 +59,7 @@ export function drawPicture(data: StoredStudy, [title = TITLE, explanation = EXP
 
 const FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 const TITLE = "A cold PostgreSQL under load, by warmer";
-const EXPLANATION = "A ring marks a warm server: under 1 % of the transactions read from the device. The bound: bytes to load ÷ disk bandwidth.";
+const EXPLANATION = "A ring marks a warm server (under 1 % of transactions read from disk). “bound” is the least time: bytes to load ÷ bandwidth.";
 
 function legendOf(state: WarmersStage): { markup: string; height: number } {
   const seconds = state.longest;

@@ -115,7 +115,6 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// Finds the newest snapshot, preferring those whose timestamp is not in the future.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
@@ -156,8 +155,7 @@ impl Warmth {
     }
 }
 
-/// Finds the snapshot with the most blocks. Each tier counts relative to its maximum in `among`, because shared_buffers
-/// is small, but worth more per byte.
+/// Each tier counts relative to its maximum in `among`, because shared_buffers is small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -168,8 +166,6 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
     let by_score = |(_, one): &&(usize, Warmth), (_, other): &&(usize, Warmth)| score(one).total_cmp(&score(other));
     warm.iter().max_by(by_score).map(|(at, _)| *at)
 }
-
-// ---- existing databases ----
 
 /// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h.
 const FIRST_USER_OID: u32 = 16_384;
@@ -253,7 +249,6 @@ mod tests {
         assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)), "the newest that is nearly as warm");
         kept[1].1 = Some(940);
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)), "6 % less is less");
-        // After a second restart.
         assert_eq!(chosen(&kept, at(300)), Some((0, Reason::WarmestBeforeStart)));
         assert_eq!(chosen(&kept, LastStart::NotRunning), Some((0, Reason::WarmestOfAll)));
         assert_eq!(chosen(&kept, LastStart::Unknown), Some((0, Reason::WarmestStartUnknown)));
@@ -303,7 +298,6 @@ mod tests {
         let os = Tiers { os: true, buffers: false };
         assert_eq!(chosen_for(&[over_sql, os_alone], at(100), os).map(|(at, _)| at), Some(1));
         assert_eq!(chosen_for(&[over_sql], at(100), os).map(|(at, _)| at), Some(0), "its blocks are read");
-        // Taken over SQL after the restart: shared_buffers do not make up for the page cache.
         let both = (10, Some(5000), Some(1000));
         assert_eq!(chosen(&[both, (200, None, Some(1000))], at(100)).map(|(at, _)| at), Some(0));
     }

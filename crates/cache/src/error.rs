@@ -125,7 +125,7 @@ impl Explain for Error {
             }
             Error::AmbiguousSnapshot { .. } => "give more characters of the name",
             Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
-                "best and newest select existing snapshots: choose another label"
+                "the words best and newest are reserved for choosing an existing snapshot: choose another label"
             }
             Error::Label(_) => {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"

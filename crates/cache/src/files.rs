@@ -96,8 +96,7 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// Evicts blocks from the page cache. In each contiguous run of a segment file, `choose` selects the pages to
-    /// evict.
+    /// In each contiguous run of a segment file, `choose` selects the pages to evict.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -174,7 +173,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Finds the cached blocks of a segment file. `blocks`: the segment's block numbers in its fork.
+/// `blocks`: the segment's block numbers in its fork.
 pub fn read_resident_blocks(
     file: &dyn CachedFile,
     page_bytes: u64,
@@ -197,7 +196,7 @@ fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64)
     BlockRange::new(start, end.max(start))
 }
 
-/// Converts block numbers to u32, clamping larger ones. PostgreSQL's maximum is 2³² − 2.
+/// Clamps block numbers to u32. PostgreSQL's largest block number is 2³² − 2.
 pub fn numbers(range: BlockRange) -> Range<u32> {
     let clamp = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
     clamp(range.start)..clamp(range.end)

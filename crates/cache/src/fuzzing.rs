@@ -11,7 +11,6 @@ use super::{Error, RelationMap, Snapshot};
 
 const NAME: &str = "fuzzed.parquet";
 
-/// Corrects any checksum.
 pub fn mend(bytes: &[u8]) -> Vec<u8> {
     let mut mended = bytes.to_vec();
     let source = bytes::Bytes::copy_from_slice(bytes);

@@ -57,8 +57,6 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
     blocks.values().all(|of_heat| *of_heat as f64 <= all as f64 * SAME_MAX)
 }
 
-// ---- generations ----
-
 /// Maximum number of earlier snapshots (a week of nightly ones): each is read completely.
 const SNAPSHOTS_MAX: usize = 7;
 /// Minimum number of earlier snapshots: a single one may be untypical.
@@ -125,8 +123,6 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
 }
 
-// ---- levels ----
-
 pub const USUAL_HEAT: u8 = 4;
 const GREATEST_HEAT: u8 = 8;
 
@@ -145,8 +141,6 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
     levels.remove(&0);
     levels
 }
-
-// ---- page flags ----
 
 /// Locks in the kernel make more threads useless.
 const THREADS_MAX: usize = 8;
@@ -291,7 +285,6 @@ mod generations_tests {
         let now = map(0..120, 0..0);
         assert!(read_generations(&now, &earlier[..1]).is_none());
         let heat = read_generations(&now, &earlier).unwrap();
-        // Four snapshots give eight votes: 5 for block 0, 3 for blocks 20 and 70, 1 for block 110.
         let of = |block: u32| heat[0].iter().find(|(_, blocks)| blocks.contains(block)).map(|(heat, _)| *heat);
         assert_eq!(
             [of(0), of(20), of(70), of(110), of(150), of(305)],
@@ -329,7 +322,6 @@ mod page_flags_tests {
     fn what_was_read_again_is_hotter() {
         let cache = FakePageCache::new();
         let directory = DataDirectory { segment_blocks: 100, ..DataDirectory::pretend("/data") };
-        // Blocks 40 to 110 are cached; 90 to 105 and one page of block 50 were read again.
         cache.insert("/data/base/5/1", 100 * 8192, &[PageRange::new(80, 200)]);
         cache.insert("/data/base/5/1.1", 20 * 8192, &[PageRange::new(0, 20)]);
         let again = |path: &str, block: u64, bytes: usize| {

@@ -62,7 +62,7 @@ pub enum HeatSource {
     /// The kernel's count of reads since it loaded the page: 0 (only read ahead), 1, 2 (active list), 3 (more). A large
     /// folio's pages share one count.
     PageFlags,
-    /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if cached in all, 8 if also in shared_buffers in all.
+    /// Score of 0 to 8 for presence in up to 7 earlier snapshots: 4 if cached in all, 8 if in shared_buffers in all.
     Snapshots,
     /// Reads into shared_buffers per block of the relation, 0 to 8: 4 is the average, plus 1 for each doubling.
     Statistics,
@@ -154,8 +154,6 @@ impl Map {
         self.relations.iter().flat_map(|one| one.forks.iter().map(move |fork| (&one.relation, fork)))
     }
 }
-
-// ---- residency ----
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
@@ -267,8 +265,6 @@ pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
 fn compute_ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
-
-// ---- lookups ----
 
 /// Buffer lookups by database and `pg_class.oid`, since the statistics were reset. A bulk load fills buffers without
 /// lookups.

@@ -24,8 +24,7 @@ use postgres::{
     RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
 };
 
-/// Reads which blocks are cached. A tier is `Unknown` if privileges are missing. Skips relations that are dropped
-/// meanwhile.
+/// A tier is `Unknown` if privileges are missing. Skips relations that are dropped meanwhile.
 ///
 /// # Errors
 /// If no source can list the relations, or the server stops.
@@ -97,9 +96,7 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
     }
 }
 
-// ---- buffers ----
-
-/// Adds blocks in shared_buffers to `relations`. Skips buffers of relations that are not in this list.
+/// Skips buffers of relations that are not in `relations`.
 async fn read_buffers_tier(
     server: &Server,
     inputs: &MapInputs<'_>,
@@ -129,7 +126,7 @@ pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }
 
-/// Adds a buffer's block. The fork may have been created or extended since its size was read.
+/// The fork may have been created or extended since its size was read.
 fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
     let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
         Ok(place) => place,
@@ -157,8 +154,6 @@ fn tidy(fork: &mut ForkMap) {
     }
     fork.dirty.optimize();
 }
-
-// ---- catalogs ----
 
 const CONNECTIONS: usize = 4;
 
@@ -251,8 +246,6 @@ fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap
     relations.into_iter().map(join).collect()
 }
 
-// ---- files ----
-
 /// PostgreSQL's FirstNormalObjectId: initdb's relations have smaller numbers.
 const FIRST_NORMAL_OID: u32 = 16_384;
 
@@ -280,7 +273,7 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let (named, total) = (relations.len() - files, relations.len());
     let rest = match files {
         0 => String::new(),
-        1 => format!("; the other one ({}) appears under its file name", Bytes(blocks * u64::from(block_size))),
+        1 => format!("; the other relation ({}) appears under its file name", Bytes(blocks * u64::from(block_size))),
         _ => format!("; the other {files} ({}) appear under their file names", Bytes(blocks * u64::from(block_size))),
     };
     let taken_at = snapshot.map.taken_at.strftime("%Y-%m-%d %H:%M:%S UTC");
@@ -335,8 +328,6 @@ fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
     relations.into_iter().map(name).collect()
 }
 
-// ---- inputs ----
-
 /// At least one of `server` and `data_directory` is set.
 #[derive(Clone, Copy)]
 pub struct MapInputs<'a> {
@@ -380,7 +371,6 @@ struct Listed {
     pub partitioned: Vec<PartitionedTable>,
 }
 
-/// Returns `Unknown` if a privilege or capability is missing, otherwise the error.
 fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
     if error.kind() != ErrorKind::Privilege {
         return Err(error.into());
@@ -389,15 +379,15 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
     Ok(TierState::Unknown { reason: format!("{error}{hint}") })
 }
 
-// ---- os ----
-
 /// Locks in the kernel make more threads useless.
 const THREADS_MAX: usize = 8;
 
 /// Tests on PG_VERSION, a small file of the same owner, whether cached pages of the cluster's files are visible.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
-        return TierState::Unknown { reason: "the data directory is not on this host, or unknown".to_owned() };
+        return TierState::Unknown {
+            reason: "the data directory is not on this host, or pgthaw cannot find or open it".to_owned(),
+        };
     };
     let look = || -> linux::Result<()> {
         if let Some(file) = inputs.page_cache.open(&directory.path.join("PG_VERSION"))? {
@@ -415,8 +405,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
 /// Maximum number of a fork's segment files read per round. The first one that is not full is the fork's last.
 const SEGMENTS_AT_ONCE: usize = 64;
 
-/// Finds forks, their sizes and cached blocks. An unreadable segment file counts as not cached, and as full if a later
-/// one exists.
+/// An unreadable segment file counts as not cached, and as full if a later one exists.
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
     let files = Files::of(inputs.page_cache, directory);
@@ -432,7 +421,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // Opening a nonexistent segment file fails only if the directory is inaccessible.
+                // Segment `u32::MAX` never exists: `open` then returns an error only if the directory is inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

@@ -38,8 +38,8 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Groups the relations at `places`. An index joins its table only if the table is among them, and a partition joins
-/// its partitioned table only if all partitions are.
+/// An index joins its table only if the table is among them, and a partition joins its partitioned table only if all
+/// partitions are.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -123,8 +123,9 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// Deselects the relation at `place`, and its owner if that is empty. If either is a partition, its partitioned
-    /// table is incomplete.
+    /// Applies the deselection of the relation at `place` to others. If it is an index or TOAST table of a table
+    /// without blocks, that table is deselected too. If a deselected table is a partition, all partitioned tables above
+    /// it are incomplete.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };
         if owner != place && !self.is_empty(owner) {
@@ -206,7 +207,6 @@ mod tests {
     use crate::fixtures::{map_of, relation};
     use host::units::Fork;
 
-    /// orders → orders_old → old_1 (with index, TOAST, TOAST index), old_2; orders → new; a lone table.
     fn map() -> Map {
         let make = |number: u32, kind, schema: &str, name: &str, parent: Option<&str>| {
             let mut one = relation(number, ForkMap::empty(Fork::Main, 10_u64.pow(number - 1)));

@@ -88,8 +88,6 @@ fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
         .map_err(|error| Flaw::Damaged(format!("its footer cannot be read: {error}")))
 }
 
-// ---- columns ----
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -114,8 +112,6 @@ pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
     let fields = columns.iter().map(field).collect::<Result<Vec<TypePtr>>>()?;
     Ok(Arc::new(Type::group_type_builder(name).with_fields(fields).build()?))
 }
-
-// ---- flaw ----
 
 #[derive(Debug)]
 pub enum Flaw {
@@ -147,8 +143,6 @@ impl Flaw {
         matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
 }
-
-// ---- metadata ----
 
 const SYSTEM_IDENTIFIER: &str = "pgthaw.system_identifier";
 const VERSION_NUM: &str = "pgthaw.postgres_version_num";
@@ -229,9 +223,6 @@ impl<'a> Metadata<'a> {
     }
 }
 
-// ---- write ----
-
-/// Prefix of unfinished files' names.
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
 /// Layout that the reader requires: one page per column and row group, plain encoding. Films override some encodings.
@@ -258,8 +249,6 @@ pub fn put_column<T: DataType, W: Write + Send>(
     column.close()
 }
 
-// ---- checksum ----
-//
 // SHA-256 of the file, with its own 64 digits read as zeros. It is the last key of the metadata, so any Parquet reader
 // accepts it. It detects damage, not forgery.
 
@@ -375,12 +364,10 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
     }
 }
 
-// ---- pages ----
-//
 // Checks each column's page before the Parquet library reads it, because the library skips any number of unknown thrift
 // fields, decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
-/// Size limit of a page with few rows, which delta encoding may pad to this size.
+/// Lower bound of a page's size limit: delta encoding may pad a page with few rows to this size.
 const PAGE_BYTES_MIN: u64 = 1024;
 
 const PAGE_HEADER_BYTES: u64 = 64;
@@ -447,7 +434,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// Reads the next column. `check` returns `None` if its decompressed page cannot be decoded.
+    /// `check` returns `None` if its decompressed page cannot be decoded.
     fn take<T: DataType>(
         &mut self,
         encoding: Encoding,
@@ -457,7 +444,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
         self.next_column += 1;
         let values = self.read_page(column, max_bytes, encoding).and_then(|page| {
-            let too_few = || format!("its page does not hold {} values", self.rows);
+            let too_few = || format!("the column's data page does not contain {} values", self.rows);
             check(page.buffer(), self.rows).ok_or_else(too_few)?;
             let mut reader = ColumnReaderImpl::<T>::new(column.column_descr_ptr(), Box::new(OnePage(Some(page))));
             let mut values = Vec::with_capacity(self.rows);
@@ -482,7 +469,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
             {
                 Ok(page)
             }
-            _ => Err("it does not consist of one page in pgthaw's encoding".to_owned()),
+            _ => Err("the column is not one Parquet page with all rows in the encoding that pgthaw uses".to_owned()),
         }
     }
 
@@ -491,10 +478,10 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "its offset in the file is negative")?;
         let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
         if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
-            return Err("it is not compressed as pgthaw does it".to_owned());
+            return Err("the column is not stored as pgthaw stores it: with zstd, without a dictionary".to_owned());
         }
         if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
-            return Err("it reaches past the end of the file".to_owned());
+            return Err("the column's data reaches past the end of the file".to_owned());
         }
         let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES) as usize);
         let header = header.map_err(|error| error.to_string())?;
@@ -556,7 +543,6 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, &bytes[length..]))
 }
 
-// ---- thrift ----
 // Checks thrift's compact form before the library reads it. Booleans in a list take no bytes: 5 bytes can announce 2³¹
 // of them, and nested lists would keep the library busy for years. pgthaw writes no booleans. Format:
 // <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.

@@ -113,8 +113,6 @@ fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
     names.into_iter().take(NEAR_NAMES).map(|(_, name)| name).collect()
 }
 
-// ---- name pattern ----
-
 /// Name pattern as in psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name
 /// always matches.
 #[derive(Clone, Debug)]
@@ -183,8 +181,6 @@ fn compile(part: &str) -> Option<Regex> {
     let part = if part.is_empty() { ".*" } else { part };
     Regex::new(&format!("(?s)^(?:{part})$")).ok()
 }
-
-// ---- identity ----
 
 /// Identity of a relation across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own
 /// name contains an oid. The index of a system catalog's TOAST table is identified by its own name: the oid in the name

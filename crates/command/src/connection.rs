@@ -86,7 +86,6 @@ pub struct ConnectionArguments {
     pub keeps_first: bool,
 }
 
-/// Positional arguments as in psql, for commands without others.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PositionalArguments {
     /// Database, as -d
@@ -130,7 +129,6 @@ impl ConnectionArguments {
         self.data_dir.is_some() || self.container.is_some()
     }
 
-    /// Data directory that `--data-dir` or `--container` names.
     pub fn open_directory(&self) -> Result<Option<DataDirectory>, Error> {
         let Some(container) = &self.container else {
             let found = self.data_dir.as_deref().map(DataDirectory::open).transpose()?;
@@ -371,7 +369,6 @@ mod tests {
         let pasted = arguments.pasted_commands(&address, format!("psql{address}"));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
-        // With --data-dir alone, PG* variables do not apply.
         let alone = ConnectionArguments { data_dir: arguments.data_dir.clone(), ..typed(&[]) };
         assert_eq!(alone.told_address(address.clone()), Address::default());
         let both = ConnectionArguments { port: Some("5433".into()), ..alone };

@@ -79,7 +79,6 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
     told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
 }
 
-/// Lowest read limit of this process and the server.
 pub fn find_limit(device: &BlockDevice, server: Option<u32>) -> ReadLimit {
     let limited = std::iter::once(std::process::id()).chain(server);
     let limits = limited.filter_map(|pid| read_limit_of(pid, device.number).ok());

@@ -19,13 +19,13 @@ pub fn connection_topic() -> Command {
     topic.mut_args(|argument| argument.hide_short_help(false)).override_usage("pgthaw COMMAND [OPTIONS]")
 }
 
-/// Completes the help of all commands. Without required arguments, a command shows its short help.
+/// Adds examples to the help of all commands and folds their connection options. A command that is called without its
+/// required arguments shows its short help.
 pub fn with_help(command: Command) -> Command {
     let usual = ConnectionArguments::augment_args(Command::new(TOPIC));
     fold_connection(with_examples(command.bin_name("pgthaw"), ""), &usual)
 }
 
-/// Adds examples to the command named `words` and its subcommands.
 pub fn with_examples(command: Command, words: &str) -> Command {
     let needs_more = command.is_arg_required_else_help_set() || command.get_arguments().any(Arg::is_required_set);
     let examples = EXAMPLES.split("\n\n").find_map(|section| section.strip_prefix(words)?.strip_prefix('\n'));
@@ -39,7 +39,6 @@ pub fn with_examples(command: Command, words: &str) -> Command {
     })
 }
 
-/// Hides connection options, but not those whose help differs from `usual`.
 fn fold_connection(command: Command, usual: &Command) -> Command {
     let is_usual = |one: &Arg| usual.get_arguments().any(|known| known.get_help() == one.get_help());
     if command.get_name() == TOPIC {

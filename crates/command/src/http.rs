@@ -84,8 +84,6 @@ impl Explain for Error {
     }
 }
 
-// ---- access ----
-//
 // Clients need the token. Without a token, pgthaw answers only requests for loopback names.
 
 const TOKEN_MIN: usize = 16;
@@ -265,15 +263,13 @@ fn remember(secret: &str) -> Response<String> {
     response
 }
 
-// ---- connection ----
-
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// Timeout for a request's head, which browsers send within milliseconds. Also ends idle connections.
     pub head: Duration,
     /// Timeout for the client to accept the next byte.
     pub stall: Duration,
-    /// Timeout for the connection. A 100 MB report takes less time over a slow line.
+    /// Timeout for the whole connection, long enough for a 100 MB report over a slow line.
     pub lifetime: Duration,
 }
 
@@ -284,7 +280,6 @@ pub const PATIENCE: Patience =
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// Answers until the client closes, a timeout expires or `ending` turns true.
 pub async fn answer<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     moved: LastMoved,
@@ -392,8 +387,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 }
 
-// ---- listener ----
-
 /// Maximum connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
 
@@ -443,7 +436,6 @@ impl Listener {
         self.answer_all(service_fn(answer), end).await;
     }
 
-    /// Finishes pending requests within `GRACE` after `end`.
     pub async fn answer_all<S, B>(self, service: S, end: impl Future<Output = ()>)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,

@@ -77,7 +77,7 @@ impl ExitStatus {
     }
 }
 
-/// Exit status of a failure. After a signal, the signal's status, as in shells.
+/// After a signal, the signal's status, as in shells.
 pub fn exit_status_of(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),

@@ -20,8 +20,6 @@ use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
 use host::linux::threads::check_room;
 use postgres::{hide_password, keep_words};
 
-// ---- caught ----
-//
 // The PostgreSQL protocol library panics on messages that no PostgreSQL sends.
 
 static LAST: Mutex<String> = Mutex::new(String::new());
@@ -63,8 +61,6 @@ pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> any
     })
     .await
 }
-
-// ---- runtime ----
 
 /// Threads in addition to one per processor: one waits for disks, one runs the results store.
 const FURTHER_THREADS: usize = 2;
@@ -108,8 +104,6 @@ fn survive_file_limit(runtime: &Runtime) {
     }
 }
 
-// ---- words ----
-
 /// Hides passwords in output and process lists. Makes new files private, also for child processes.
 pub fn keep_private(arguments: &[OsString]) {
     FileMode::PRIVATE.apply();
@@ -130,8 +124,6 @@ pub fn keep_private(arguments: &[OsString]) {
         hide_arguments(|word| listed.get(word).cloned());
     }
 }
-
-// ---- signals ----
 
 pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -86,15 +86,12 @@ impl Explain for Error {
     }
 }
 
-// ---- file ----
-//
 // A file appears whole or not at all. Writes to a device or pipe are direct.
 
 /// Export that is not yet visible. Dropping it leaves no file.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
-    /// Option such as `--output FILE`.
     option: &'static str,
     target: Target,
 }
@@ -108,14 +105,15 @@ enum Target {
 impl ExportFile {
     /// Opens the target with its owner's rights.
     pub fn open(path: &Path, option: &'static str) -> Result<ExportFile, Error> {
-        // In a world-writable directory, takes the directory's owner: anyone may have created the file.
+        // In a world-writable directory, uses the rights of the directory's owner, because anyone may have created the
+        // target.
         let place = if is_shared(path) { directory_of(path) } else { path };
         let opened = as_owner_of(place, || open_target(path)).and_then(|opened| opened);
         let target = opened.map_err(|source| Error::ExportTo { path: path.to_owned(), option, source })?;
         Ok(ExportFile { path: path.to_owned(), option, target })
     }
 
-    /// Writes the rows and makes the file visible; `facts` become its metadata.
+    /// `facts` become the file's metadata.
     pub fn write_parquet(
         self,
         name: &str,
@@ -173,7 +171,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
                 .open(&target)
                 .map_err(no_reader)?;
             if file.metadata()?.is_file() {
-                return Err(io::Error::other("it was replaced by a file in the meantime"));
+                return Err(io::Error::other("the device or pipe was replaced by a regular file in the meantime"));
             }
             fcntl_setfl(&file, OFlags::empty())?;
             return Ok(Target::Stream(file));
@@ -198,8 +196,6 @@ fn no_reader(error: io::Error) -> io::Error {
 }
 
 // ---- parquet ----
-//
-// Each write makes one row group. Every column is optional and compressed with zstd.
 
 #[allow(missing_debug_implementations)]
 pub struct ParquetRows<W: Write + Send> {

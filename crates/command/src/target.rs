@@ -59,8 +59,6 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
     Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
 }
 
-// ---- cluster ----
-
 /// A cluster. At least one of `server` and `data_directory` is present.
 #[derive(Debug, Default)]
 pub struct Target {
@@ -199,8 +197,6 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
     }
 }
 
-// ---- directory ----
-
 async fn open_both(arguments: &ConnectionArguments, directory: DataDirectory, scope: Scope) -> Result<Target, Error> {
     let server = arguments.connect(|options| options).await?;
     server.require_cluster_of(&directory)?;
@@ -259,8 +255,6 @@ fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<
     })
 }
 
-// ---- server ----
-
 async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
     let server = arguments.connect(|options| options).await?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
@@ -316,8 +310,6 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
     Err((reason, why))
 }
 
-// ---- lab server ----
-//
 // Servers whose caches pgthaw may empty: marked by `cluster_name` or by the settings.
 
 const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
@@ -361,7 +353,6 @@ pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
         || is_lab_name(&cluster_name(target))
 }
 
-/// For a stopped server, the configured name.
 fn cluster_name(target: &Target) -> String {
     match (&target.server, &target.data_directory) {
         (Some(server), _) => server.facts.cluster_name.clone(),

@@ -8,8 +8,6 @@ use cache::{ForkMap, Map, RelationMap, TierState};
 use model::{AccessKind, Bin, Error, PageClass, Popularity};
 use postgres::{Activity, RelationActivity, RelationKind};
 
-// ---- classes ----
-
 /// Relations with fewer requests per transaction are ignored.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
@@ -21,8 +19,8 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, coldest level first. `Popularity::Measured` has one bin per level, hottest first,
-/// then one of absent blocks.
+/// Blocks of a relation to restore, coldest level first. `Popularity::Measured` has a bin for each level, but hottest
+/// first, and a last bin for blocks that are absent from the snapshot.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -125,7 +123,6 @@ fn make_classes_by(
     Ok(made)
 }
 
-/// Popularity that the user gave, else from the snapshot's heat, else uniform.
 fn find_popularity(
     relation: &RelationActivity,
     heat: Option<(&Map, Evidence)>,
@@ -149,8 +146,7 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// One bin per heat level, then one bin of blocks absent from the snapshot. If a bulk load may have caused the heat,
-/// all bins weigh the same; a restore still follows heat.
+/// Popularity by heat. If a bulk load may have caused the heat, all bins weigh the same; a restore still follows heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
@@ -164,27 +160,28 @@ fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64)
     Popularity::Measured(bins)
 }
 
-// ---- accesses ----
-
 /// Minimum sequential scans per transaction; rarer ones are attributed to another job.
 const FEWEST_SCANS: f64 = 0.01;
 
-/// Rows count as contiguous if they occupy at most this multiple of the blocks that they would fill.
+/// A scan's rows count as contiguous if they occupy at most this multiple of the blocks that contiguous rows would
+/// occupy.
 const NEIGHBOURS: f64 = 1.25;
 
 /// Relations of up to this many blocks warm up so fast that wrong assumptions hardly matter.
 pub const SMALL_BLOCKS: u64 = 32;
 
-/// Unexplained requests per transaction above both limits are an error.
+/// Some requests for a table's blocks are not explained by any index, bitmap or table scan. It is an error if these
+/// requests reach both limits. The first limit is in blocks per transaction, the second is a share of the table's
+/// requests.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 
-/// Maximum requests to change a row: its block, visibility map, free space map, the new version's block.
+/// Assumed maximum of requests to change a row: its block, the visibility map, the free space map and the new version's
+/// block, some of them more than once.
 const WRITE_BLOCKS: f64 = 8.0;
 
 const SHORTEST_RANGE: f64 = 1.2;
 
-/// Above this many index descents per transaction, a remark says that they may be ordered, as in a join.
 const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -291,7 +288,6 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), false))
     }
 
-    /// Lookups by bitmap scans, in block order.
     fn by_bitmap(&self, table: &RelationActivity) -> Option<Lookups> {
         let bitmaps = self.indexes(table).filter(|index| index.rows.fetched == 0 && index.rows.read > 0);
         let scans = self.per(bitmaps.map(|index| index.scans).sum());
@@ -299,8 +295,7 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), scans > 0.0))
     }
 
-    /// Adds the sequential scans, unless they are so rare that another job runs them. Returns the blocks of all
-    /// sequential scans.
+    /// Adds the sequential scans unless they are rare. Returns the blocks of all sequential scans.
     fn add_scans(&self, table: &RelationActivity, name: &str, accesses: &mut Accesses) -> f64 {
         let scans = self.per(table.scans);
         let read_share = |tuples: f64| (table.rows.read as f64 / (table.scans.max(1) as f64 * tuples)).min(1.0);
@@ -376,7 +371,7 @@ struct Lookups {
 impl Lookups {
     fn new(table: &RelationActivity, rows: f64, scans: f64, is_bitmap: bool) -> Lookups {
         let in_a_block = rows_of_a_block(table);
-        // Without counted scans, each row may be in another block.
+        // If no index scan was counted, each row may be in a block of its own.
         let least = if scans > 0.0 { scans + (rows - scans) / in_a_block } else { rows };
         Lookups { rows, scans, least, is_bitmap }
     }
@@ -407,13 +402,13 @@ impl Lookups {
 // ---- origin ----
 //
 // Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. But
-// bulk loads also leave blocks in buffers: COPY its last ones (GetAccessStrategy in PostgreSQL's freelist.c), INSERT
-// all, CREATE INDEX a whole small table. Buffers alone cannot identify a load, as many workloads read a table's end.
-// The number of lookups can: a load does none. After several lookups per buffer, loaded blocks were evicted, or are
-// hardly hotter than others.
+// bulk loads also leave blocks in buffers: COPY leaves the last blocks that it wrote (GetAccessStrategy in PostgreSQL's
+// freelist.c), INSERT leaves all blocks, and CREATE INDEX leaves a whole small table. Buffers alone cannot identify a
+// load, as many workloads read a table's end. The number of lookups can, because a load makes none. After several
+// lookups per buffer, the loaded blocks have been evicted, or are hardly hotter than other blocks.
 
-/// With this many lookups per buffer, heat is attributed to readers. If all blocks fit and are equally popular, 4
-/// lookups per buffer leave e^-4 (2 %) of them without a request; one lookup leaves 37 %.
+/// From this many lookups per buffer on, heat is attributed to readers and not to a load. If all blocks fit and are
+/// equally popular, 4 lookups per buffer leave e^-4 (2 %) of the blocks without a request; one lookup leaves 37 %.
 const LOOKUPS_PER_BUFFER: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,6 @@ macro_rules! debug_by {
     };
 }
 
-/// Implements `name`, strum's name of a variant.
 #[macro_export]
 macro_rules! named {
     ($type:ident) => {
@@ -65,7 +64,8 @@ macro_rules! fieldwise {
     };
 }
 
-/// Pairs of a struct's fields, to be changed, with those of another: `field_pairs!(self, other: reads, writes)`.
+/// Pairs a mutable reference to each named field of one struct with the same field of another struct:
+/// `field_pairs!(self, other: reads, writes)`.
 #[macro_export]
 macro_rules! field_pairs {
     ($one:ident, $other:ident: $($field:ident),+) => {

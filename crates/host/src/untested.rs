@@ -5,7 +5,8 @@ use std::fmt::Display;
 /// Environment variable. With `root`, tests that `scripts/setup --for test` prepares may not be skipped.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Prints why a test is skipped, and returns the default value from it. A reason marked `machine` never fails the test.
+/// Prints why a test is skipped, and returns from the test with the default value. A reason marked `machine` never
+/// fails the test.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

@@ -9,7 +9,7 @@ pub struct WarmUp {
     hit_seconds: f64,
     /// Seconds that a miss adds to a transaction; 0 or more.
     miss_seconds: f64,
-    /// Pages of each relation. A transaction reads one random page of each.
+    /// Number of pages of each relation.
     pages: Vec<f64>,
 }
 
@@ -39,7 +39,8 @@ impl WarmUp {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
 
-    /// A transaction reads one page of each relation in turn. The first miss takes Td, each further one adds Td - Tc.
+    /// A transaction reads one random page of each relation in turn. With one miss, the transaction lasts
+    /// `read_seconds` (Td). Each further miss adds `read_seconds` - `hit_seconds` (Td - Tc).
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         Error::check_positive("the time in seconds of a transaction that reads one page", read_seconds)?;
         if read_seconds < hit_seconds {
@@ -144,8 +145,6 @@ fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-// ---- root ----
-
 const HALVINGS: usize = 200;
 
 const LARGEST: f64 = 1e300;
@@ -172,8 +171,6 @@ pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64>
     }
     Some(high)
 }
-
-// ---- fill ----
 
 const MEGABYTE: f64 = 1_048_576.0;
 

@@ -102,7 +102,7 @@ impl Explain for Error {
             Error::NoRows => "start the server, or give its address (-h, -p, -d)",
             Error::StoppedServer => "give the time of a warm transaction (hit=0.2ms, or tps=5000 with clients=8)",
             Error::UnknownAccess { .. } => {
-                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause requests without a scan: repeat the forecast when these have ended, or give only figures (pages=, hit=, and miss= or riops=)"
+                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE request blocks, but PostgreSQL counts no scan for them: repeat the forecast when these have ended, or give only figures (pages=, hit=, and miss= or riops=)"
             }
             Error::NoDevice => "give miss=, the time of a cold transaction, or riops=, the device's reads per second",
             Error::IdleServer => {

@@ -57,7 +57,6 @@ pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
 }
 
 impl Warmer {
-    /// Reads all classes in file order, like `cat`.
     pub fn in_file_order(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
         let step = |(class, one): (usize, &PageClass)| WarmStep {
             class,

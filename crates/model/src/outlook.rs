@@ -29,7 +29,6 @@ pub struct Span {
     pub high: Option<f64>,
 }
 
-/// Forecast of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Outlook {
     pub name: String,
@@ -105,8 +104,6 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
     kept
 }
 
-// ---- instant ----
-
 pub const AT_ONCE: &str = "at once";
 
 pub const VERY_SOON: &str = "<0.1 s";
@@ -123,7 +120,8 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Shows a computed time. `AT_ONCE` is only for exactly 0, because the cold throughput is also shown.
+/// Text for a computed time until the server reaches a target. Only exactly 0 is `AT_ONCE`. A short time is
+/// `VERY_SOON`, because users also see the cold throughput. If that is below the target, "at once" would be wrong.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -144,8 +142,6 @@ fn tell(word: &str, seconds: f64, shown: &str) -> String {
     if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{word} {shown}") }
 }
 
-// ---- cold start ----
-
 /// Kernel CPU time of a read: 33 µs on the lab's machine (docs/model.md). Measured latencies include it.
 pub const READ_CPU_SECONDS: f64 = 33e-6;
 
@@ -161,7 +157,7 @@ pub struct ColdStart {
     pub device: Device,
     pub read_ahead: Bytes,
     pub block_bytes: f64,
-    /// Pages of shared_buffers. If infinite, `os_pages` is the only cache.
+    /// Pages of shared_buffers. If infinite, the model has a single cache, of `os_pages`.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub client_reads: f64,

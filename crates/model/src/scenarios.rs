@@ -13,7 +13,7 @@ use host::units::{Bytes, counted};
 /// Latency of a common cloud volume, if only the device's limits are known.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 
-/// PostgreSQL's default; the typed figures include no block size.
+/// PostgreSQL's default block size. The figures that users type include none.
 const BLOCK_BYTES: f64 = 8192.0;
 
 /// Minimum of `memory`: leaves a page cache beside the smallest shared_buffers (128 kB).
@@ -26,8 +26,8 @@ const RESTORE_READ_BYTES: f64 = 262_144.0;
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if it delays half of the throughput by both this factor and these seconds. Less is within the
-/// forecast's steps.
+/// A restore is late if half of the steady throughput is reached later with it than without it, by more than both this
+/// factor and this number of seconds. The forecast's steps can cause smaller differences.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
@@ -290,7 +290,6 @@ pub struct RoughEstimate {
     pub pages: f64,
     /// Seconds of a transaction with one read, alone on the device.
     pub read_seconds: f64,
-    /// Time to read each page once.
     pub seconds: f64,
 }
 
@@ -303,7 +302,8 @@ impl RoughEstimate {
     }
 }
 
-/// Points at which throughput rises most steeply, with one client, uniform popularity and unlimited reads per second.
+/// Points of a warm-up at which throughput rises most steeply, with one client, uniform popularity and unlimited reads
+/// per second.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Knees {
     /// All pages as one relation.
@@ -312,12 +312,9 @@ pub struct Knees {
     pub parallel: Steepest,
 }
 
-/// The steepest rise.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Steepest {
-    /// Over the number of transactions.
     pub by_transaction: Knee,
-    /// Over the time.
     pub by_second: Knee,
 }
 

@@ -8,7 +8,8 @@ use crate::compute_median;
 /// A step (sampling interval) is low if its rate is below this share of the usual rate.
 const STALLED: f64 = 0.5;
 
-/// In bursty throughput, a low step must also be among this lowest share of earlier steps.
+/// In bursty throughput, slow steps are usual: more than this share of the earlier steps was at least as slow as the
+/// current step. Then the current step is low only if its rate is below `HARDLY_ANY` of the usual rate.
 const LOWEST: f64 = 0.05;
 
 /// Hardly any work for this long is always a stall, in seconds.
@@ -20,14 +21,15 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Preceding seconds whose median rate is the usual rate: maximum and minimum.
+/// Maximum and minimum number of preceding seconds from which the usual rate, a median, is computed.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
 /// A better rate for this many seconds does not end a stall.
 const BETTER_SECONDS: usize = 1;
 
-/// Longer low spans are a new level. Below `HARDLY_ANY` of the usual rate, the second limit applies.
+/// Maximum length of a stall: a rate that is low for longer is a new usual rate. If the mean rate is below `HARDLY_ANY`
+/// of the usual rate, `LEVEL_SECONDS_OF_HARDLY_ANY` is the maximum.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
@@ -66,7 +68,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Adds a step's rate. Returns a stall when it has ended, after more than `BETTER_SECONDS` better seconds.
+    /// Returns a stall when it has ended, after more than `BETTER_SECONDS` better seconds.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;
@@ -119,7 +121,7 @@ impl StallFinder {
         if is_short || level < HARDLY_ANY * open.usual { Some(open) } else { stop() }
     }
 
-    /// Finds a stop followed by a lower level. The level is new, but the stop was a stall.
+    /// Finds a stop after which the rate stays low. That low rate is a new usual rate, but the stop was a stall.
     fn stop_before_level(&self, low: &Low) -> Option<StallSpan> {
         let is_stopped = |rate: &f64| *rate < HARDLY_ANY * low.usual;
         let (begin, end) = (low.rates.iter().position(is_stopped)?, low.rates.iter().rposition(is_stopped)? + 1);

@@ -18,7 +18,7 @@ const SPAN_NS: u64 = 1_000_000_000;
 /// Consecutive intervals above the budget that cause a reduction: one may be chance.
 const SPANS: u32 = 2;
 
-/// Measurements that pgthaw gave up for the budget.
+/// Measurements that pgthaw stopped or reduced to stay within the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
@@ -26,15 +26,14 @@ pub enum GivenUp {
     Receives,
     /// BPF programs, replaced by sampling of wait events.
     Programs,
-    /// Every other sample of wait events.
+    /// Half of the samples of wait events.
     Looks,
-    /// Most queries: one every 2 s instead of four a second.
+    /// Most of pgthaw's SQL queries. Only one query every 2 s is left, instead of four per second.
     Questions,
     /// The cost exceeds the budget, and no further reduction helps.
     NothingLeft,
 }
 
-/// A reduction of the overhead.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Reduction {
     /// Time since the start of the observation.
@@ -44,7 +43,7 @@ pub struct Reduction {
     pub share: f64,
     /// Budget, as a share of all processors, 0 to 1.
     pub budget: f64,
-    /// Samples per second afterwards. `None` without sampling.
+    /// Samples per second after the reduction. `None` if the reduction did not change that number.
     pub looks_per_second: Option<f64>,
 }
 
@@ -52,7 +51,6 @@ pub fn looks_after(reductions: &[Reduction]) -> f64 {
     reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
 }
 
-/// `once a second`, `1.6 times a second`.
 pub fn looks_in_words(looks_per_second: f64) -> String {
     match render_looks(looks_per_second) {
         looks if looks == "1" => "once a second".to_owned(),
@@ -145,7 +143,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // Sampling may use half of the budget, so it saves nothing if the BPF programs cost less than that.
+        // Sampling may use half of the budget, so replacing BPF programs that use less than that saves nothing.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -170,7 +168,7 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        // With many processes, sampling costs more than the BPF programs. It may use half of the budget.
+        // With many processes, sampling costs more than the BPF programs.
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
@@ -247,7 +245,7 @@ pub async fn open_time_source(
 
 type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
 
-/// The source is `None` if SQL is wanted, or is the only one left.
+/// The source is `None` if SQL is wanted, or if no other source is available.
 pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {

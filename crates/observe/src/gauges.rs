@@ -37,7 +37,8 @@ pub struct OsSample {
     pub processors_iowait_seconds: f64,
     /// Taken by the hypervisor.
     pub processors_steal_seconds: f64,
-    /// Use of the data directory's device. For several devices, their sum with the highest `busy_ratio`.
+    /// Use of the data directory's device. If WAL has its own device: sums and mean latencies of both, and the higher
+    /// `busy_ratio`.
     pub device: Option<DeviceUse>,
     /// Each device by part (`data`, `wal`), if there are two.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -387,14 +388,16 @@ const NAMES: usize = 2;
 pub struct OthersUse {
     pub seconds: f64,
     pub processors: u32,
-    /// Processors used by others on average, and taken by the hypervisor.
+    /// Mean number of processors that these processes used.
     pub used_processors: f64,
+    /// Mean number of processors that the hypervisor took.
     pub stolen_processors: f64,
     /// Programs that used the most processor time, and that read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
-    /// Bytes read by others, and in total. 0 if unknown.
+    /// Bytes that these processes read from the device; 0 if unknown.
     pub read_bytes: Bytes,
+    /// Bytes that all processes read from the device; 0 if unknown.
     pub device_read_bytes: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! Block requests of processes and fetches into the page cache, from the kernel.
+//! Reports of the kernel: which blocks processes request, and which blocks are fetched into the page cache.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::Error;
 use super::time::ProbeCost;
 use host::linux::threads::Over;
 
-/// A file to watch. Its units are blocks, or pages if blocks are smaller than pages.
+/// Its units are blocks, or pages if blocks are smaller than pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedFile {
     pub device: u64,
@@ -31,7 +31,9 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// First request for a unit.
     Requested,
-    /// Repeated request for a unit selected by hash or, unless the process has `Role::Wanted`, for a fetched unit.
+    /// Repeated request for a unit. Reported if the unit's hash is below the limit of `tell_again_below`. If the
+    /// requesting process has no role, also reported if any process has fetched the unit since the probe opened.
+    /// Requests of a `Role::Other` process follow the rule of that role.
     Again,
     /// First fetch into the page cache.
     Fetched,
@@ -47,10 +49,11 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Unit number of bit 0 (a multiple of 64); bits of the event's units; bits of those fetched since the probe
-    /// opened.
+    /// Position in the file, counted in units, of the unit that bit 0 of `units` stands for. A multiple of 64.
     pub first_unit: u64,
+    /// Bit mask of the event's units.
     pub units: u64,
+    /// Bit mask of the event's units that were fetched since the probe opened; 0 in `Again` events.
     pub fetched: u64,
     pub pid: u32,
     /// Totals of the process: pages requested, and pages fetched again (briefly too low during a fetch). Both are 0 in
@@ -62,8 +65,8 @@ pub struct PageEvent {
 /// Kind of process. All activity of a process without a role is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Process outside the recorded job: only requests for units that other roles fetched are reported, once per unit,
-    /// as `PageEventKind::Again`.
+    /// Process outside the recorded job. Its request for a unit is reported, as `PageEventKind::Again`, only if the
+    /// unit was first fetched by a process without the role `Other`. Each unit is reported at most once.
     Other = 1,
     /// pgthaw itself: only its fetches are reported.
     Own,
@@ -94,7 +97,7 @@ pub trait PageWatch: Send {
     /// Makes the next request for each of these units count as the first.
     fn clear(&mut self, file: u32, first_unit: u64, units: u64);
 
-    /// Reports all requests for units with a hash below `below`: of no units if 0, of all if 2^32.
+    /// Reports all requests for units whose hash is below `below`: for no unit if 0, for all units if 2^32.
     fn tell_again_below(&mut self, below: u64) -> Result<(), Error>;
 
     fn lost(&self) -> u64;
@@ -104,7 +107,8 @@ pub trait PageWatch: Send {
     fn cost(&self) -> Option<ProbeCost>;
 }
 
-/// Hash that selects units, the same as in pages.bpf.c.
+/// Hash of `WatchedFile::salt` plus a unit's number, the same as in pages.bpf.c. Repeated requests are reported for
+/// units with low hashes.
 pub fn unit_hash(value: u32) -> u32 {
     let value = (value ^ value >> 16).wrapping_mul(0x85eb_ca6b);
     let value = (value ^ value >> 13).wrapping_mul(0xc2b2_ae35);

@@ -33,7 +33,8 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files whose cached pages are counted, each with the index of its relation if they are also counted per relation.
+    /// Files whose cached pages are counted. A file's number is the position of its relation in
+    /// `Resident::relations`. `None`: the relation has no count of its own.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,
@@ -265,7 +266,8 @@ fn between(from: u64, to: u64, share: f64) -> u64 {
 // bytes. Unlike pg_stat_activity, neither makes a cold server read its catalogs.
 //
 // With `io_method = worker` (PostgreSQL 18), shared io workers read for scans, but not for the workload's index
-// lookups. So worker reads belong to the strategy if its SQL scans, else to the workload.
+// lookups. If the trial's warm-up strategy runs SQL that scans, reads of io workers count as the strategy's. Otherwise
+// they count as the workload's.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendRole {

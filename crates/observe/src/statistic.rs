@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Each bucket is twice as wide as the one before.
 pub const BUCKETS: usize = 32;
 
 /// The first bucket is below 2^10 ns = 1.024 µs.
@@ -16,12 +15,13 @@ pub struct Statistic {
     /// Number of waits; 0 if only their time is known, as from sampling.
     pub count: u64,
     pub total_ns: u64,
-    /// Shortest wait, in `top` possibly its lower limit. `None` if lengths are unknown.
+    /// Shortest wait. In `top`, it may be the lower limit of the wait's bucket. `None` if lengths are unknown.
     pub min_ns: Option<u64>,
-    /// Longest wait, at most the length of the observation. At most `total_ns`, except in `top`, where it includes time
-    /// before the step. It may be a bucket's upper limit, at most twice too large.
+    /// Longest wait, at most the length of the observation. At most `total_ns`, except in `top`, where the wait may
+    /// have begun before the step. It may be the upper limit of the wait's bucket: at most twice the true length,
+    /// except in the first and the last bucket.
     pub max_ns: Option<u64>,
-    /// Counts by bucket n from 0: the first is below 1024 ns, bucket n begins at 2^(9+n) ns, and the last is unlimited.
+    /// Number of waits by bucket. Bucket 0 ends at 1024 ns, bucket n begins at 2^(9+n) ns, and the last is unlimited.
     #[ts(skip)]
     pub histogram: [u64; BUCKETS],
 }
@@ -64,8 +64,8 @@ impl Statistic {
         }
     }
 
-    /// Removes the part before the observation, `before_ns`, from one wait. Which one is unknown, so it is the shortest of
-    /// at least `least_ns`.
+    /// Subtracts `before_ns` from one wait: the time that this wait lasted before the observation began. Which wait
+    /// this was is unknown, so the shortest wait of at least `least_ns` is assumed.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
@@ -73,7 +73,7 @@ impl Statistic {
         let length_ns = upper_bound(bucket).min(longest_ns).saturating_sub(before_ns);
         self.histogram[bucket] -= 1;
         let longest = self.histogram.iter().rposition(|count| *count > 0);
-        // The wait was the maximum if no other wait is in its bucket or a higher one.
+        // If no other wait is in the shortened wait's bucket or a higher one, this wait was the longest.
         if longest.is_none_or(|longest| longest < bucket) {
             self.max_ns = longest.map(upper_bound).max(Some(length_ns));
         }
@@ -95,7 +95,8 @@ impl Statistic {
         self.total_ns.checked_div(self.count)
     }
 
-    /// Quantile (share 0 to 1): the upper bound of a bucket, at most twice too high. `None` if lengths are unknown.
+    /// Quantile `share` (0 to 1): the upper limit of its bucket, or `max_ns`. At most twice the true value, except in
+    /// the first and the last bucket. `None` if lengths are unknown.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let counted: u64 = self.histogram.iter().sum();
         let wanted = (counted as f64 * share).ceil().max(1.0) as u64;

@@ -45,8 +45,9 @@ pub struct Beginning {
     /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Seconds before the start in which pgbench connected, and seconds whose lines the file lacks.
+    /// Time before `start_seconds` in which pgbench connected.
     pub connecting_seconds: f64,
+    /// Time before `start_seconds` for which the file has no lines.
     pub missing_seconds: f64,
 }
 
@@ -121,8 +122,6 @@ fn parse_step(text: &str) -> Option<Step> {
     Some((name.to_owned(), seconds))
 }
 
-// ---- interval ----
-//
 // Lines of the aggregated log. In PostgreSQL 13 to 19, six columns are the same; others depend on version and `--rate`.
 
 /// Transactions that ended within a second of wall-clock time.
@@ -184,8 +183,6 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
     Some((parse_second(second)?, interval))
 }
 
-// ---- transaction ----
-//
 // Lines of the log, the same in PostgreSQL 13 to 19: `client number latency script seconds microseconds [lag]`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub struct PgbenchReport {
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// Middle and mean lag, in seconds, of the first and the last progress interval with a lag.
+    /// For the first and the last progress interval with a lag: time of its middle, and mean lag, in seconds.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -181,7 +181,6 @@ fn is_of_aborted_client(line: &str) -> bool {
     matches!(words.as_slice(), [client, "aborted", ..] | [client, "script", _, "aborted"] if is_number(client))
 }
 
-/// Parses `avg 2.504 (max 128.034) ms`.
 fn parse_lag(text: &str) -> Option<(f64, f64)> {
     let (mean, most) = text.strip_prefix("avg ")?.split_once(" (max ")?;
     Some((parse_number(mean)?, parse_number(most.split_once(')')?.0)?))
@@ -201,7 +200,7 @@ fn name_of_script(text: &str) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PgbenchOutcome {
     pub transactions: u64,
-    /// Failed transactions since 15. Older versions end the client instead.
+    /// Failed transactions. Before version 15, pgbench does not count them, but ends their client.
     pub failed: u64,
     pub skipped: u64,
     pub late: u64,

@@ -10,7 +10,8 @@ use crate::laboratory::{bench, judge, report, results, serve};
 /// Commands of pgthaw. The laboratory ignores their settings in `pgthaw.toml`.
 const TOOL: &str = "doctor map snapshot restore evict hydrate run film predict waits top connection";
 
-/// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
+/// Measures PostgreSQL, cold and warm. pgthaw runs this program, pgthaw-lab, for the commands bench, results, report,
+/// serve and judge.
 #[derive(Debug, Parser)]
 #[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
@@ -64,7 +65,6 @@ impl Cli {
             Command::Completions(arguments) => {
                 completions::run(arguments, Cli::command().name("pgthaw-lab"), "pgthaw-lab").await
             }
-            // A child process that runs the strategy `one-read-per-range`.
             Command::ReadRanges { list } => {
                 apply_read_ranges(&list)?;
                 Ok(ExitStatus::Done)

@@ -31,7 +31,6 @@ impl JsonSchema for Metric {
     }
 }
 
-/// A field for each metric, with its caption.
 impl<T: JsonSchema> JsonSchema for ByMetric<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("Figures_of_{}", T::schema_name()).into()

@@ -108,7 +108,7 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// Whether the arguments name something to evict. If not, evict fails: evicting everything would be harmful.
+    /// If not, evict fails: evicting everything would be harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }

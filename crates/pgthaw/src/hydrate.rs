@@ -26,8 +26,8 @@ use terminal::{printable, render_age};
 pub struct HydrateArguments {
     /// Snapshot with the hot blocks: best, newest, a name or a file
     ///
-    /// `best` is the one that restore would choose. A name is that of a snapshot in `pgthaw snapshot list`, or its
-    /// beginning.
+    /// `best` is the snapshot that restore would choose. A name is one that `pgthaw snapshot list` shows, or the
+    /// beginning of such a name.
     #[arg(default_value = BEST)]
     snapshot: String,
 
@@ -96,8 +96,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// Finds the snapshot with the hot blocks. `None` if none is usable and the user named none: reads are then in file
-    /// order.
+    /// `None` if none is usable and the user named none: reads are then in file order.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {

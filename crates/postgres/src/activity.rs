@@ -160,8 +160,6 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
     ask_rows(connection, "read the backends' activity", || sqlx::query(question), decode).await
 }
 
-// ---- process title ----
-//
 // Titles are set in `src/backend/utils/misc/ps_status.c`.
 
 const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
@@ -194,7 +192,6 @@ fn kind_of(told: &str) -> Option<&'static str> {
     (kind == WALSENDER || !told.split(' ').any(is_client)).then_some(kind)
 }
 
-/// Matches `[local]` or `host(port)`.
 fn is_client(word: &str) -> bool {
     let port = || word.strip_suffix(')')?.rsplit_once('(').map(|(_, port)| port);
     word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))

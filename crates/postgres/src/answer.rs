@@ -11,7 +11,8 @@ use super::{Error, Result};
 /// Timeout: catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Maximum rows of an answer: less than 2 GB, even with names.
+/// Maximum number of rows in a query's result. So many rows take less than 2 GB of memory, even if each row contains
+/// names of up to 63 bytes.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {

@@ -75,7 +75,6 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
 /// A tuple rather than a struct, because there may be millions of rows.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
-/// `None` for an unknown fork.
 fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
     Some(Buffer {
         id: id as u32,
@@ -94,7 +93,7 @@ const EVICTED_AT_ONCE: usize = 100_000;
 
 const EVICT: &str = "evict buffers";
 
-/// `false` before PostgreSQL 17, whose buffers only a restart can evict.
+/// `false` before pg_buffercache 1.5. Before PostgreSQL 17, which has that version, only a restart can evict buffers.
 ///
 /// # Errors
 /// The role is not a superuser.

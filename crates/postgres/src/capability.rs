@@ -160,7 +160,7 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     let path = directory.path.display();
     let identifier = directory.system_identifier;
     match server.map(|server| server.facts.postmaster_pid) {
-        Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
+        Some(Some(pid)) => format!("{path} is this server's data directory (cluster {identifier}, postmaster {pid})"),
         // Without the server's postmaster pid, `path` may be a copy of its cluster.
         Some(None) => match directory.find_postmaster_pid() {
             Some(pid) => format!("{path} belongs to this cluster ({identifier}) and to the postmaster {pid}"),
@@ -229,7 +229,6 @@ struct Presence {
     installable: Option<String>,
 }
 
-/// Checks `named`, else every accessible database.
 async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capability> {
     let databases = match named {
         [] => match list_databases(server).await {

@@ -1,5 +1,3 @@
-//! Sockets of servers in containers.
-
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -35,8 +33,8 @@ pub(super) fn pin_socket(container: &Directory, place: &Path, port: u16, server:
     Ok(path.into())
 }
 
-/// A user's or group's number in the user namespace of a process, by `uid_map` or `gid_map` (user_namespaces(7)); the
-/// same without a mapping.
+/// Number of a user or group in the user namespace of a process, according to the process's `uid_map` or `gid_map`
+/// (user_namespaces(7)). Returns `number` unchanged if the map does not contain it.
 pub(super) fn number_inside(pid: u32, map: &str, number: u32) -> u32 {
     let map = read_text_at_most(format!("/proc/{pid}/{map}").as_ref(), SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let mapped = map.lines().find_map(|line| {

@@ -275,8 +275,6 @@ fn unnamed_relation(path: RelationPath) -> Relation {
     }
 }
 
-// ---- control file ----
-//
 // `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
 // block and segment sizes always follow the constant `floatFormat`.
 

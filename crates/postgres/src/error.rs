@@ -276,7 +276,7 @@ impl Explain for Error {
             Error::NoServerInContainer { .. } => {
                 "start the server; only root and the server's user can look into the container"
             }
-            Error::InContainer { .. } => "give an address that leads to the server with -h and -p",
+            Error::InContainer { .. } => "use -h and -p to give an address that leads to the server",
             Error::NotRunning { .. } => "start the server, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {
                 "`pgthaw … -W` asks for it on a terminal; otherwise use PGPASSWORD or ~/.pgpass (mode 0600)"
@@ -310,7 +310,7 @@ impl Explain for Error {
                 "start the server, give an oid with -d, or omit -d (a snapshot, if any, supplies the names)"
             }
             Error::OtherCluster { .. } => {
-                "give the address of the cluster in --data-dir with -h and -p, or omit --data-dir"
+                "use -h and -p to give the address of the server that runs on the directory of --data-dir, or omit --data-dir"
             }
             Error::ProgramMissing(_) => {
                 "`apt-get install postgresql`, or give the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
@@ -423,7 +423,7 @@ fn no_server_hint(address: &str) -> String {
         [] => "Debian's pg_lsclusters lists the clusters of this machine; -h and -p select one, as in psql".to_owned(),
         ports => format!("other servers of this machine listen at {}", ports.join(", ")),
     };
-    format!("no server runs there: start it, or read its files with --data-dir; {others}")
+    format!("no server listens at this address: start the server, or read its files with --data-dir; {others}")
 }
 
 /// psql options for each server that listens, such as `-p 5433`.
@@ -457,8 +457,8 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
             "root connects as the server's owner if no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
         }
         Some(INVALID_AUTHORIZATION) if is_socket => {
-            "through a socket, each system user may connect only as the role of that name, unless pg_ident.conf maps it: \
-             `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
+            "through a socket, each system user may connect only as the role with the same name, unless pg_ident.conf maps the user to \
+             another role: run `sudo -u postgres pgthaw …(no -U)`, or connect with -h localhost and the role's password"
         }
         Some(INVALID_AUTHORIZATION) => {
             "pg_hba.conf rejects this role from this host or with this encryption, or the role may not log in: \

@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps schemas from being renamed or dropped during a statement. Sent in the same transaction, so that a
-/// stopped pgthaw leaves no lock. Unlike a row lock, it needs no transaction id. The timeout is below deadlock_timeout:
-/// no other transaction is aborted.
+/// Keeps schemas from being renamed or dropped during a statement. Sent with that statement as one transaction, so that
+/// a suspended pgthaw holds no lock. Unlike a row lock, this lock needs no transaction id. The lock timeout is below
+/// deadlock_timeout, so that no deadlock aborts another transaction.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -98,7 +98,8 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// Fetches rows after the transaction's end (`WITH HOLD`), so that a stopped client leaves no lock.
+/// Visits a query's rows. If the query needs the lock of `KEEP`, fetches the rows after the end of its transaction
+/// (`WITH HOLD`), so that a suspended pgthaw holds no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -166,7 +167,6 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
     }
 }
 
-/// Installs into `public` if that exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<()> {
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";

@@ -4,7 +4,6 @@ use super::Postmaster;
 use super::connect::split_password_line;
 use super::data_directory::{ControlFile, parse_postmaster};
 
-/// Block size and blocks per segment.
 pub fn read_control_file(contents: &[u8]) -> Option<(u32, u32)> {
     ControlFile::parse(contents).ok().map(|file| (file.block_size, file.segment_blocks))
 }

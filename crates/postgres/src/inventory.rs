@@ -144,8 +144,6 @@ pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec
     ask_all(connection, "read the settings of roles and databases", question).await
 }
 
-// ---- setting value ----
-//
 // guc.c rounds a value to the next smaller unit, then to the setting's own unit.
 
 const MEMORY_UNITS: [(&str, f64); 5] =

@@ -167,9 +167,11 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     // A FIFO among the configuration files would block postgres forever. SIGKILL, because postgres blocks SIGTERM.
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).arg("-D").arg(path);
-    // The last -C counts; as first argument, it would let root start postgres.
+    // The last -C wins, so a -C among the server's own options has no effect. -C is not the first argument, because
+    // postgres would then also run as root.
     command.args(read_options(&directory.files)).args(["-C", name]).current_dir("/");
-    // With a FIFO, the owner could delay postgres and meanwhile read its environment.
+    // If a configuration file is a FIFO, postgres waits, and the directory's owner can meanwhile read the environment
+    // of postgres.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);
@@ -191,7 +193,6 @@ pub enum SettingRefusal {
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,
-    /// Has only an empty postgresql.conf.
     directory: TempDir,
 }
 

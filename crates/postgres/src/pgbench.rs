@@ -25,7 +25,8 @@ pub struct Pgbench {
 }
 
 impl Pgbench {
-    /// Searches the server's programs and PATH, then the newest installed one: pgbench works with any server version.
+    /// Searches the server's programs and PATH for pgbench, then the newest installed PostgreSQL, because pgbench works
+    /// with any server version.
     pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench> {
         let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
         let program = programs.path("pgbench").or_else(|missing| newest().ok_or(missing))?;
@@ -91,7 +92,7 @@ fn merge_log(merged: &mut Intervals, text: &str) -> Result<()> {
 }
 
 fn not_a_log(line: &str) -> Error {
-    let output = format!("cannot parse this line of its log: {line:?}");
+    let output = format!("pgthaw cannot parse this line of pgbench's log: {line:?}");
     Error::Program { program: "pgbench".into(), output }
 }
 
@@ -213,7 +214,6 @@ fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Script {
-    /// `select-only`, `simple-update` or `tpcb-like`.
     Builtin(&'static str),
     File(PathBuf),
 }

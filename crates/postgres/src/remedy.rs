@@ -1,5 +1,5 @@
-//! Commands for hints. Others choose the names of databases and roles, so these are quoted for SQL and the shell. In
-//! sentences, commands are in backticks (`terminal::complete_commands`).
+//! Commands for hints. Other people may have chosen the names of databases and roles, so the names are quoted for SQL
+//! and the shell. In sentences, commands are in backticks (`terminal::complete_commands`).
 
 use std::fmt;
 
@@ -59,7 +59,8 @@ pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> Strin
     run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
 }
 
-/// Writes a name like a connection string as `dbname=…`: psql could connect to another server.
+/// Writes a database name that looks like a connection string as `dbname=…`. Otherwise psql could connect to another
+/// server.
 fn quote_database(name: &str) -> String {
     match name.contains('=') || name.contains("://") {
         true => quote_argument(&format!("dbname={}", quote_value(name))),

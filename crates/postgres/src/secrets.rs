@@ -140,7 +140,6 @@ fn keep_word(word: &str) -> String {
     keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// Hides secrets in all texts of a record.
 pub fn keep_record(record: &mut (impl Serialize + DeserializeOwned)) {
     let Ok(mut document) = serde_json::to_value(&*record) else { return };
     change_texts(&mut document, |text| *text = keep_text(std::mem::take(text)));

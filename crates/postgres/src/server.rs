@@ -269,8 +269,6 @@ fn has_data(debug_io_direct: &str) -> bool {
     debug_io_direct.split(',').any(|part| part.trim().eq_ignore_ascii_case("data"))
 }
 
-// ---- telling ----
-//
 // A session flushes its statistics about once a second, or on request (since 15). pgthaw subtracts its own sessions'
 // statistics.
 

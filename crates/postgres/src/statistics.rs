@@ -35,7 +35,8 @@ pub struct RowDelta {
     /// Identity of the row: `backend_type`, `object`, `context`, `datname`, `schemaname`, `relname`. Empty for views
     /// with one row.
     pub key: BTreeMap<String, String>,
-    /// Increases by column, in the view's units. pg_stat_user_tables also has `total_bytes`, with indexes and TOAST.
+    /// Increase of each column, in the view's units. To pg_stat_user_tables, pgthaw adds the column `total_bytes`: the
+    /// table's size with its indexes and TOAST.
     pub added: BTreeMap<String, f64>,
 }
 
@@ -103,7 +104,6 @@ impl ServerStatistics {
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
     }
 
-    /// New rows count from 0.
     pub fn since(&self, earlier: &ServerStatistics) -> StatisticsDelta {
         let mut delta = StatisticsDelta::default();
         for ((view, key), now) in &self.rows {
@@ -133,8 +133,6 @@ impl StatisticsDelta {
     }
 }
 
-// ---- lookups ----
-//
 // Lookups are block reads by index scans, not those of COPY, VACUUM, CREATE INDEX or sequential scans.
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,7 +203,7 @@ pub struct Statements {
     pub seconds: f64,
 }
 
-/// `None` without the extension or privilege, or with too few statements.
+/// `None` without the extension or the privilege to read it, or with fewer than `FEWEST_CALLS` calls.
 pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>> {
     const ACTION: &str = "read pg_stat_statements";
     let statement = |extension: &Extension| {

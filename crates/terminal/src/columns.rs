@@ -39,7 +39,7 @@ impl Column {
     }
 }
 
-/// Database of each row. `of_rows` yields the row's name and database, if it has one.
+/// `of_rows` yields the row's name and database, if it has one.
 pub fn database_column<'a>(
     priority: u8,
     cells: Vec<String>,

@@ -22,7 +22,6 @@ const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 /// Data cannot contain it, because `printable` escapes it.
 const NO_ADVICE: char = '\u{2060}';
 
-/// Start of a loop over databases.
 const LOOP: &str = "; do psql -d ";
 
 /// Parts of commands that lead to this run's server.
@@ -30,7 +29,7 @@ const LOOP: &str = "; do psql -d ";
 pub struct PastedCommands {
     /// Options for a pgthaw command: ` -p 5433 -d shop`, or empty.
     pub options: String,
-    /// Options without the user, for another OS user that connects as itself.
+    /// Options without `-U` and `--as`, for a command that another OS user runs with `sudo -u`.
     pub options_without_user: String,
     /// psql command as a superuser: `sudo -u postgres psql -p 5433`.
     pub psql: String,
@@ -61,7 +60,7 @@ fn change() -> RwLockWriteGuard<'static, Run> {
     RUN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers commands with their long options. Printing adds only options that the command has.
+/// Registers pgthaw's commands with their long options. A printed command gets only options that it accepts.
 pub fn know_commands(known: Vec<(String, Vec<String>)>) {
     change().known = known;
 }

@@ -74,7 +74,6 @@ fn command_of(remedy: &str) -> Option<(&str, &str)> {
     Some((command, inner))
 }
 
-/// Such as `you can snapshot both caches and restore only the page cache`.
 fn render_sentence(readiness: &Readiness) -> String {
     let Readiness { snapshot, restore, restores_some_buffers, .. } = *readiness;
     let tiers = |tiers: Tiers| match tiers {

@@ -2,7 +2,6 @@ use jiff::Timestamp;
 
 use host::units::counted;
 
-/// `3 hours ago`
 pub fn render_age(at: Timestamp) -> String {
     let seconds = Timestamp::now().as_second().saturating_sub(at.as_second()).max(0);
     let (count, unit) = match seconds {

@@ -39,7 +39,6 @@ pub use progress::{MovingLine, Part, Progress, render_duration, render_parts, ti
 pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt};
 pub use wrap::wrap_text;
 
-/// First failed write to standard output.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
@@ -57,8 +56,7 @@ pub fn fit_line(text: &str) -> String {
     wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width())
 }
 
-/// Prints a line unchanged. After a failed write, prints nothing more, but the command continues: its exit status is an
-/// answer too.
+/// After a failed write, prints nothing more, but the command continues: its exit status is an answer too.
 pub fn print_verbatim(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
@@ -72,7 +70,7 @@ pub fn is_output_open() -> bool {
     OUTPUT_FAILURE.get().is_none()
 }
 
-/// Failure of standard output. A reader that closed the pipe (`| head`) is no failure.
+/// A reader that closed the pipe (`| head`) is no failure.
 pub fn output_failure() -> Option<&'static io::Error> {
     OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
@@ -120,7 +118,7 @@ pub fn print_remark(text: &str) {
     }
 }
 
-/// Prints on standard error failures that do not end the command.
+/// Prints a failure that does not end the command to standard error.
 pub fn print_complaint(text: &str) {
     write_aside(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
 }
@@ -144,8 +142,8 @@ pub fn exit(code: i32) -> ! {
 }
 
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
-    // Completes commands before JSON escapes their quotes. Escapes control characters, because servers and arguments
-    // influence the text.
+    // Adds options to suggested commands before JSON escapes the quotes in them. Escapes control characters, because
+    // servers and arguments influence the text.
     if as_json {
         let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
         return write_aside(&printable_json(&text));
@@ -160,6 +158,8 @@ fn render_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: boo
     if as_json {
         return serde_json::json!({ "error": message, "kind": kind, "hint": hint }).to_string();
     }
+    // A name in the message may contain line feeds, and must not look like a hint.
+    let message = message.replace('\n', "\n  | ");
     match hint {
         Some(hint) => format!("pgthaw: {message}\n  hint: {hint}"),
         None => format!("pgthaw: {message}"),
@@ -174,6 +174,8 @@ mod tests {
     fn tells_what_and_what_to_do() {
         let text = render_error("no server", ErrorKind::Failed, Some("start it"), false);
         assert_eq!(text, "pgthaw: no server\n  hint: start it");
+        let forged = render_error("no relation \"x\n  hint: run this\"", ErrorKind::Failed, None, false);
+        assert!(!forged.lines().any(|line| line.starts_with("  hint:")), "{forged}");
         let json = render_error("no server", ErrorKind::Failed, None, true);
         assert_eq!(json, r#"{"error":"no server","hint":null,"kind":"failed"}"#);
     }

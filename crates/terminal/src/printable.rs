@@ -45,7 +45,7 @@ fn colour_length(text: &str) -> usize {
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
-/// Escapes control characters in JSON strings. Raw line feeds, which are only outside of strings, stay.
+/// Raw line feeds, which are only outside of strings, stay.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_raw = |character: char| is_treacherous(character) && character != '\n';
     if !json.contains(is_raw) {

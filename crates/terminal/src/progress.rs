@@ -111,8 +111,6 @@ fn step_parts(state: State) -> Vec<Part> {
     told.into_iter().chain(state.left.map(time_left)).collect()
 }
 
-// ---- moving line ----
-//
 // A line redrawn while something runs. In a narrow terminal the least important parts are dropped.
 
 /// Widths of a bar in cells: long and short.
@@ -188,7 +186,6 @@ fn render_bar(share: f64, cells: usize) -> String {
     format!("[{full:cells$}]")
 }
 
-/// `3 min 20 s`
 pub fn render_duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -197,7 +194,6 @@ pub fn render_duration(duration: Duration) -> String {
     }
 }
 
-/// `3 min 20 s left`; its shorter form is `4 min left`.
 pub fn time_left(left: Duration) -> Part {
     let shorter = match left.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

@@ -31,7 +31,8 @@ impl Redaction {
 }
 
 /// How a hint begins where no server answers. Then come where others listen, or that there are none.
-const NO_SERVER: &str = "  hint: no server runs there: start it, or read its files with --data-dir;";
+const NO_SERVER: &str =
+    "  hint: no server listens at this address: start the server, or read its files with --data-dir;";
 
 /// Names that are made up by chance, and lines of PostgreSQL's sources.
 fn hide_chance(text: &str) -> String {

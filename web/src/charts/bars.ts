@@ -38,7 +38,7 @@ const NARROW_ROW_HEIGHT = 48;
 const LONG_NAME = 28;
 const isLong = ({ name }: Bar): boolean => name.length > LONG_NAME;
 
-/** On a narrow page names are above the bars. */
+/** On a narrow page, the names stand above the bars. */
 const drawing = <S extends Stage>(of: (view: View<S>) => Bars): Pick<ChartPlan<S>, "height" | "option"> => ({
   height: (view) => {
     const { bars } = of(view);

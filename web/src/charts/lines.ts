@@ -17,7 +17,6 @@ const facetsOf = ({ state }: Study): string[] => valuesOf(state.axes, state.layo
 const columnsOf = (view: Study): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
 const panelHeight = (view: Study): number => (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT);
 
-/** Legend of colours; `null` for a single line. */
 const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | null =>
   y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
 
@@ -32,7 +31,7 @@ function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
-  explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the interval of the median (three or more trials). A ring marks a point whose figures are in doubt.",
+  explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the confidence interval of the median (with three or more trials). A ring marks a point whose figures are in doubt.",
   unit: ({ state }) => state.metric.unit,
   height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
   legend: ({ state }) => coloursOf(state),

@@ -112,7 +112,6 @@ function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): Scatte
 
 const LOWEST_SHARE = 0.01;
 
-/** `null` without `nothing` or other warmers. */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
   id: "interference", title: "Throughput beside the warmer",
   explanation: "Transactions in each second of a trial ÷ those in the same second of the trial with “nothing” in the same round. The line is the median of the rounds, and the band spans the lowest to the highest. Below 1 the warmer slows the clients down; above 1 it pays off.",
@@ -128,7 +127,7 @@ export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | nu
 
 export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "served", title: "Transactions served since the start",
-  explanation: "Completed transactions. A warmer that starves the workload falls behind “nothing” at first.",
+  explanation: "Completed transactions. If a warmer takes much of the disk from the workload, its line is at first below that of “nothing”, the trial without a warmer.",
   unit: ({ choices }) => (choices["as"] === "ahead" ? "more transactions than with nothing" : "transactions"), height: low,
   controls: [control("as", "Shown as", ["total", "total"], ["ahead", "ahead of nothing"])],
 }, (view) => {

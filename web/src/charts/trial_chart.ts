@@ -67,7 +67,7 @@ function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme
 interface TrialCurve {
   name: string;
   values: Values;
-  /** Seconds of the values; by default the middles of the trial's spans. */
+  /** Time of each value in seconds; by default the middle of each of the trial's time spans. */
   at?: number[];
   low?: Values;
   high?: Values;
@@ -80,7 +80,6 @@ interface TrialPanel extends Omit<Panel, "lines" | "levels" | "more"> {
   curves: (data: TrialData) => TrialCurve[];
 }
 
-/** Spans of one second have no range. */
 const ends = (series: TrialSeries, low: Values, high: Values): Pick<TrialCurve, "low" | "high"> => (series.width > 1 ? { low, high } : {});
 
 const hasAny = (values: Values): boolean => values.some((value) => value !== null && value > 0);
@@ -152,7 +151,6 @@ function measured(measures: Measure[], panel: string): (data: TrialData) => Tria
 }
 
 function makePanels(measures: Measure[]): TrialPanel[] {
-  // Hides the load's curves for an idle server.
   const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
   const own: TrialPanel[] = [
     { id: "looks", title: "Wanted data and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },

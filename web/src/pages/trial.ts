@@ -153,10 +153,9 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
 }
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
-  // A percentile needs enough transactions beyond it.
   const percentile = ({ percentiles }: LatencyHistogram, share: number): Child => {
     const found = percentiles.find((one) => one.share === share);
-    if (!found) return element("span", { class: "soft", title: "fewer than ten transactions lie beyond it" }, "–");
+    if (!found) return element("span", { class: "soft", title: "unknown: fewer than ten transactions were slower than this percentile" }, "–");
     return cell(latency(found.us), range(latency(found.low_us), latency(found.high_us)));
   };
   const row = (name: string, one: LatencyHistogram | null): Child[][] => one === null ? [] : [

@@ -116,7 +116,7 @@ async function samplesCsv(study: StudyData, source: Source): Promise<string> {
   return csv([...sweep.varied, "repeat", "position", ...fields], rows);
 }
 
-/** RFC 4180, with stored field names and empty missing values. */
+/** Writes CSV by RFC 4180, with stored field names in the header. A missing value is an empty field. */
 function csv(header: string[], rows: Value[][]): string {
   const field = (value: Value): string => {
     const text = value === null ? "" : String(value);

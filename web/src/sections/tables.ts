@@ -24,7 +24,6 @@ export function everyPoint(study: StudyData): HTMLElement {
 
 const FIRST = 12;
 
-/** "Don't be fooled": throughput with the worst second and the 99th percentile. */
 export function fooled(state: StudyState): HTMLElement {
   const metrics = [TPS, WORST, P50, P99];
   const by = (metric: Metric) => (a: PointSummary, b: PointSummary): number => ((metric.of(b)?.median ?? 0) - (metric.of(a)?.median ?? 0)) * (metric.isLowBetter ? -1 : 1);
@@ -49,7 +48,7 @@ export function fooled(state: StudyState): HTMLElement {
   const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
   const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
   return part("fooled", "Don’t be fooled by throughput",
-    "The fastest points, with their worst second and their latency. The best value of each column is marked; it is seldom the same point. Points that were not measured as requested are never marked. The worst second is that of the median trial, without its first and last second.",
+    "The fastest points, with their worst second and their latency. The best value of each column is marked; the best values seldom belong to one point. Points that were not measured as requested are never marked. The worst second is that of the median trial, without its first and last second.",
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
 }
@@ -61,7 +60,7 @@ const WRITES: [keyof BackgroundWrites, string][] = [
 
 /** Writers of buffers, as in Greg Smith's slides. */
 export function background({ study: { points } }: StudyState): HTMLElement {
-  // The median of an even number may be fractional.
+  // The median of an even number of trials may be fractional.
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
   const rows = points.filter((point) => point.background !== null)
     .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);

@@ -54,7 +54,6 @@ function residency(state: WarmersStage): HTMLElement {
 
 function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
-  // Missing values are shown as `> limit`.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
@@ -81,7 +80,7 @@ function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
   return element("div", {},
     element("h3", {}, "Was the throughput ever steady?"),
-    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the model’s warm-up curve to it. The parameters of this curve, each with its 95 % interval, are the time of a client’s transaction with nothing and with everything cached, and the number of pages that the workload uses. “Off by” is the typical deviation of the measured throughput from this curve."),
+    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the model’s warm-up curve to the trial’s throughput. The parameters of this curve, each with its 95 % interval, are the time of a client’s transaction with nothing and with everything cached, and the number of pages that the workload uses. “Off by” is the typical deviation of the measured throughput from this curve."),
     table("Verdicts on the curves", ["warmer", "repeat", "verdict", "reason", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
@@ -99,12 +98,11 @@ function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_shar
   return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
 }
 
-/** Table below the chart `interference`: lowest throughput, the promised floor, and transactions served. */
 function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;
   const titles = [
-    "warmer", "lowest second (÷ nothing)", "lowest of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "served with “nothing” until this warmer was warm (transactions)",
+    "warmer", "lowest second (÷ nothing)", "lowest of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "transactions served without a warmer (“nothing”) in the time that this warmer took to warm the server",
     "served in total ÷ nothing (×)",
   ];
   const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw ÷ this warmer (×)"];

@@ -10,7 +10,7 @@ import type { PointSummary, StudyData, WarmerRatio } from "../../generated/recor
 /** Whether trials end when all pages of the snapshot are resident. */
 export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => ["resident_after_seconds", "load_bytes_per_second"].some((key) => spreadOf(point, key) !== null));
 
-/** Whether trials end after few transactions from a cold start, without a curve. */
+/** Whether the trials measure how long a job takes from a cold start, not how throughput rises. */
 export const isOfJobs = (study: StudyData): boolean => chosenOf(study, null).id === "whole";
 
 export function warmersSection(state: StudyState): HTMLElement {
@@ -25,7 +25,6 @@ export const strategiesOf = ({ sweep, points }: StudyData): string[] => {
   return points.map((point) => point.values[axis] ?? point.label);
 };
 
-/** The warmer's name if nothing else varies. */
 export const nameOf = ({ sweep }: StudyData, point: PointSummary): string => (sweep.varied.length === 1 ? (point.values[0] ?? "") : point.label);
 
 /** Seconds of the warmer before the load; 0 if they run together. */
@@ -72,7 +71,7 @@ export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const dividends = new Map(ratios.map((one) => [rowOf(one), one.dividend]));
   const quantities = [...new Set(ratios.map(quantityOf))].sort((a, b) => Number(a.startsWith("50")) - Number(b.startsWith("50")));
   return ratiosPlan({
-    title: "Ratios within the rounds", about: "Each time is divided by the other strategy’s time in the same round.", floor: null,
+    title: "Ratios within the rounds", about: "Each ratio is a strategy’s time divided by another strategy’s time in the same round, or by the bound.", floor: null,
     names: [...dividends.keys()],
     quantities: quantities.map((id) => ({ id, to: id.split(" ÷ ")[1] ?? "", find: (name) => ratios.find((one) => quantityOf(one) === id && rowOf(one) === name) ?? null })),
     style: (name, isDark) => strategyStyle(dividends.get(name) ?? "", [...dividends.values()], isDark),

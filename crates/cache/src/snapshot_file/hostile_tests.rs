@@ -69,7 +69,6 @@ impl Forgery {
     }
 }
 
-/// Corrects the checksum.
 fn sign(path: &Path) {
     apply_checksum(&OpenOptions::new().read(true).write(true).open(path).unwrap()).unwrap();
 }
@@ -194,7 +193,6 @@ fn a_bitmap_must_be_one() {
     let of = |bytes: Vec<u8>| refusal_of(|one| one.columns.bitmap[0] = ByteArray::from(bytes));
     expect(&of(vec![]), "its bitmap");
     expect(&of(b"not a bitmap at all".to_vec()), "its bitmap");
-    // A header with 2³² containers, and one whose 65,536 are missing.
     expect(&of([12346_u32.to_le_bytes(), u32::MAX.to_le_bytes()].concat()), "its bitmap");
     expect(&of([12346_u32.to_le_bytes(), 65_536_u32.to_le_bytes()].concat()), "its bitmap");
     let mut longer = Forgery::new().columns.bitmap[0].data().to_vec();

@@ -35,8 +35,6 @@ const ROWS_PER_GROUP: usize = 16_384;
 
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
 
-// ---- header ----
-
 const FORMAT: &str = "pgthaw.format_version";
 const TAKEN_AT: &str = "pgthaw.taken_at";
 const LABEL: &str = "pgthaw.label";
@@ -113,8 +111,6 @@ fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
     (text == MEASURED).then_some(TierState::Measured).or_else(unknown).ok_or_else(|| metadata.wrong(key))
 }
 
-// ---- rows ----
-
 const OS: &str = "os";
 const BUFFERS: &str = "buffers";
 /// Tier of a row for a fork without cached blocks: it records that the fork exists, and its size.
@@ -146,8 +142,6 @@ fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
         })
     })
 }
-
-// ---- columns ----
 
 const COLUMNS: [(&str, Kind); 16] = [
     ("database", Kind::Text),
@@ -201,8 +195,6 @@ impl Columns {
         self.bitmap.len()
     }
 }
-
-// ---- write ----
 
 impl Snapshot {
     /// Writes completely or not at all; `path` must not exist.
@@ -270,8 +262,6 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
     }
     group.close().map(drop)
 }
-
-// ---- read ----
 
 /// Memory that any snapshot may take, in addition to the limit per byte of its file.
 const MEMORY_BYTES: u64 = 48 << 20;
@@ -402,7 +392,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Collects relations from rows. The rows of a relation, and of a fork, must be adjacent.
+/// The rows of a relation, and of a fork, must be adjacent.
 #[derive(Default)]
 pub struct Collector {
     pub relations: Vec<RelationMap>,
@@ -491,7 +481,7 @@ fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result
     Ok(bitmap)
 }
 
-/// Returns the last of `forks` if it is `fork`, otherwise appends it. Forks must be in PostgreSQL's order.
+/// Appends `fork` if it is not the last one. Forks must be in PostgreSQL's order.
 fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut ForkMap, String> {
     match forks.last() {
         Some(last) if last.fork == fork && last.blocks != blocks => {
@@ -508,7 +498,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
     forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
 }
 
-/// Adds a row's blocks to its tier. A block has only one heat per tier.
+/// A block has only one heat per tier.
 fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) -> Result<(), String> {
     let heat = u8::try_from(heat).map_err(|_| format!("{heat} is no heat"))?;
     let (level, others) = match tier {

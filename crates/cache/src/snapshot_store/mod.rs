@@ -161,7 +161,7 @@ impl SnapshotStore {
         self.place(draft, system_identifier, taken_at, label)
     }
 
-    /// Starts to write a snapshot as the store's owner. Removes unfinished files of killed processes.
+    /// Removes unfinished files of killed processes.
     pub fn begin(&self, system_identifier: u64) -> Result<Draft> {
         self.as_owner(|| create_draft(self.sweep(system_identifier)?))
     }
@@ -237,7 +237,6 @@ impl SnapshotStore {
         }
         let mut dropped = Vec::new();
         for one in old {
-            // A concurrent process may already have removed the snapshot.
             if self.drop_if_there(&one)? {
                 dropped.push(one);
             }
@@ -383,8 +382,6 @@ fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>
     }
 }
 
-// ---- the snapshot to read ----
-
 #[derive(Debug)]
 pub struct Chosen {
     pub snapshot: Snapshot,
@@ -514,7 +511,7 @@ impl Candidates {
 }
 
 impl SnapshotStore {
-    /// Reads the snapshot called `name`. Only for `BEST` and `NEWEST`, skips unreadable ones.
+    /// Skips unreadable snapshots only if `name` is `BEST` or `NEWEST`.
     pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {

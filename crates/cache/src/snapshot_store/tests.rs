@@ -118,7 +118,6 @@ fn takes_and_prunes_at_once_leave_what_is_to_be_kept() {
 #[test]
 fn a_clock_that_is_set_back_costs_no_snapshot() {
     let (_directory, store) = store();
-    // Taken by a clock ten years ahead.
     let ahead = [0, 1].map(|second| store.keep(&snapshot(2_000_000_000 + second, None)).unwrap().name);
     for second in 0..4 {
         let taken = store.keep(&snapshot(1_700_000_000 + second, None)).unwrap();
@@ -142,7 +141,6 @@ fn names_without_a_number_come_before_those_that_have_one() {
     assert_eq!(names(&store), [&[&*newest.name, &*kept.name], &by_name[..]].concat());
     assert_eq!(store.read_generations(42).unwrap()[5].label(), Some("2024.5"));
     assert_eq!(store.prune(&newest, 1, None).unwrap().len(), 4, "those with a label stay");
-    // A number above `NUMBER_MAX`.
     fs::copy(&newest.path, directory.join("20231114-221320.000.99999999999999999999.parquet")).unwrap();
     assert!(store.keep(&snapshot(0, None)).unwrap().name.ends_with(".3"));
 }
@@ -202,7 +200,6 @@ fn root_takes_one_in_a_store_of_another_as_he() {
     let kept = store.keep(&snapshot(1_700_000_000, None)).unwrap();
     let owner = |path: &Path| std::os::unix::fs::MetadataExt::uid(&fs::metadata(path).unwrap());
     assert_eq!([owner(&kept.path), owner(kept.path.parent().unwrap()), owner(store.root())], [NOBODY; 3]);
-    // The store's owner replaces the store by a link to root's directory.
     fs::rename(store.root(), his.join("away")).unwrap();
     symlink(&roots, store.root()).unwrap();
     std::os::unix::fs::lchown(store.root(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -224,7 +221,6 @@ fn only_the_same_label_is_pruned() {
     let generations = store.read_generations(42).unwrap();
     assert_eq!(store.prune(&generations[1], 2, None).unwrap().len(), 3);
     assert_eq!(names(&store).iter().filter(|name| name.ends_with("-keep-me")).count(), 5);
-    // Another process removed the newest meanwhile.
     assert_eq!(store.prune(&generations[2], 0, None).unwrap().len(), 3, "the one just taken always stays");
     let ends: Vec<String> = names(&store).iter().map(|name| name["20231114-221324.000".len()..].to_owned()).collect();
     assert_eq!(ends, [".10-keep-me", ".9", ".8-keep-me", ".7"]);

@@ -148,8 +148,8 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // The film shows the device's speed only if most blocks came from the device, and few relations are lost:
-            // the time to read lost ones would count as the job's own work.
+            // The film shows the device's speed only if most blocks came from the device. Most blocks of the film
+            // must also still exist (`is_whole`): the time to read deleted blocks would count as the job's own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -305,8 +305,7 @@ impl RunReceipt {
     }
 }
 
-/// Remarks on the job's sessions. `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is
-/// stored.
+/// `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "contains the requests of the whole cluster";
@@ -323,14 +322,13 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
             ))
         }
         (_, JobSeen::Everybody) if is_kept => {
-            Some(format!("the job's film {of_all}, because the process of each request is unknown"))
+            Some(format!("the job's film {of_all}, because pgthaw could not determine which requests were the job's"))
         }
         _ => None,
     };
     told.into_iter().chain(guessed).collect()
 }
 
-/// Forecast and outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Judged {
     /// Forecast for the chosen way to preload.
@@ -339,8 +337,8 @@ pub struct Judged {
     pub took_seconds: f64,
     /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
-    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with another command's film, if
-    /// nothing shows the device's speed, or if the job requested less than half of the preloaded bytes.
+    /// Forecast without a preload, minus `wall_seconds`. `None` if pgthaw did not preload, if the film is of another
+    /// command, if nothing shows the device's speed, or if the job requested less than half of the preloaded bytes.
     pub saved_seconds: Option<f64>,
 }
 
@@ -373,7 +371,6 @@ pub struct OthersSeen {
     pub during_tps: f64,
 }
 
-/// The stored film of the job.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct KeptFilm {
     pub path: PathBuf,

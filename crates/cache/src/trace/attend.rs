@@ -26,8 +26,8 @@ pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Multiples of `LOOK` between counts of waiting processes, adjustments of the job's device share, and of its page
-/// cache limit.
+/// Intervals, in multiples of `LOOK`, at which pgthaw counts waiting processes, adjusts the job's device share, and
+/// adjusts the job's page cache limit.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
@@ -42,7 +42,6 @@ const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
-/// Limits and reads of an isolated job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Isolated {
     /// Final limit of the job's page cache. `None` without a limit.
@@ -107,7 +106,7 @@ pub struct Attend {
     pub isolation: Option<Isolation>,
     pub device: Option<DeviceNumber>,
     pub profile: Option<DeviceProfile>,
-    /// Sessions found by `--application-name`, whatever their client.
+    /// Sessions found by `--application-name`, even if another client opened them.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
     /// Whether the caches are restored. If so, pgthaw first waits for sessions outliving the job.
@@ -144,8 +143,7 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits at most `WAITED_FOR` for sessions that outlive the job. Returns a remark on a long wait, or on sessions
-    /// that still run.
+    /// Returns a remark on a long wait, or on sessions that still run.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -337,7 +335,7 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
 /// Minimum of the job's share of the device, so that the job ends.
 const SHARE_MIN: f64 = 0.1;
 
-/// The job's share while the reads of others are unknown.
+/// The job's share of the device until the reads of other processes are measured.
 const SHARE_FIRST: f64 = 0.7;
 
 /// Maximum rise of the job's share per adjustment. A fall is not limited.
@@ -346,11 +344,12 @@ const STEP: f64 = 0.1;
 /// Other processes' reads are ignored if they take less than this share of the device.
 const USED_MIN: f64 = 0.01;
 
-/// Share of the device left free so that others' reads do not queue. `SPARE_WAITED_FOR` applies while others wait.
+/// Share of the device left free so that other processes' reads do not queue. While other server processes wait for
+/// the disk, `SPARE_WAITED_FOR` applies instead.
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
-/// Mean number of waiting processes, except the job's, from which `SPARE_WAITED_FOR` applies.
+/// Minimum mean number of waiting server processes, except the job's, for `SPARE_WAITED_FOR` to apply.
 const WAITING_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -642,7 +641,6 @@ mod sessions_tests {
     #[test]
     fn who_is_called_so_is_the_jobs_until_he_is_not() {
         let (mut job, mut other) = (sleep(), sleep());
-        // This process acts as the postmaster.
         let progress = Arc::<Progress>::default();
         let mut sessions = Sessions::new(std::process::id(), job.id(), Arc::clone(&progress));
         let named = BTreeSet::from([other.id()]);

@@ -47,16 +47,17 @@ const OWN_BYTES_MAX: f64 = 1.5;
 /// plan is chosen.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Lower factors, tried in turn if no plan of `READ_PRICES` fits in memory. With 0, no gap is read.
+/// Lower factors on the cost of a read, tried in turn if no plan with `READ_PRICES` fits in memory. With 0, no gap is
+/// read.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
 /// A film is useless if a larger share of its blocks no longer exists.
 const LOST_MAX: f64 = 0.9;
 
-/// Share of the forecast time that a preload before the job must save over one during the job.
+/// Minimum share by which the forecast must be shorter with a preload before the job than with one during the job.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
-/// Forecast seconds of the job, by way to preload.
+/// Forecast duration of the job in seconds, for each way to preload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Forecasts {
     /// Without a preload.
@@ -92,7 +93,7 @@ pub struct Decision {
     pub forecasts: Option<Forecasts>,
     pub planned_reads: u64,
     pub planned_bytes: Bytes,
-    /// Planned reads; empty for `Windowed`.
+    /// Empty for `Windowed`.
     #[serde(skip)]
     pub reads: Vec<Read>,
     #[serde(skip)]

@@ -43,7 +43,6 @@ pub enum EventKind {
 
 host::named!(EventKind);
 
-/// A relation of a film.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 pub struct FilmRelation {
     #[serde(flatten)]
@@ -83,7 +82,6 @@ const PRELOADED_SHARE_MAX: f64 = 0.1;
 /// If a smaller share of the needed blocks was fetched, a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
-/// Header of a film.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct FilmHeader {
     /// Value of `--label`.
@@ -130,7 +128,7 @@ pub struct FilmHeader {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobSeen {
-    /// The source cannot distinguish processes, or there is no command.
+    /// The recording method cannot distinguish processes, or the film is not of a command.
     #[default]
     Unknown,
     Yes,
@@ -149,7 +147,7 @@ pub struct Recorded {
 /// A sample of blocks whose requests are all recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Sampled {
-    /// One block in 2 to this power is in the sample.
+    /// The sample contains one of every 2^`shift` blocks.
     pub shift: u32,
     /// Number of adjacent blocks that the sample counts as one.
     pub unit_blocks: u32,
@@ -167,7 +165,7 @@ pub struct ProbeShare {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Totals {
     pub events: u64,
-    /// Blocks loaded into the page cache, for the job or for others meanwhile.
+    /// Blocks loaded into the page cache for the job, or for other processes during the job.
     pub fetched_blocks: u64,
     /// Requested blocks that were already cached.
     pub requested_blocks: u64,
@@ -208,7 +206,7 @@ impl Totals {
         self.fetched_blocks + self.found_blocks()
     }
 
-    /// A maximum, because requested preloaded blocks count twice.
+    /// The larger count, because blocks that were preloaded and then requested are in both counts.
     pub fn found_blocks(&self) -> u64 {
         self.preloaded_blocks.max(self.requested_blocks)
     }
@@ -381,7 +379,7 @@ impl FilmWriter {
         written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
     }
 
-    /// Completes the file. Replaces totals, recorder pid and databases of `header`.
+    /// Replaces totals, recorder pid and databases of `header`.
     pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
@@ -693,7 +691,6 @@ mod film_file_tests {
         let directory = tempfile::tempdir().unwrap();
         let path = written(directory.path(), std::iter::empty());
         let film = fs::read(&path).unwrap();
-        // A valid footer behind a hole.
         let file = File::create(&path).unwrap();
         file.set_len(1 << 20).unwrap();
         file.write_all_at(&film, 1 << 20).unwrap();

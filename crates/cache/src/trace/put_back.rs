@@ -53,7 +53,7 @@ pub struct PutBack {
     /// Bytes loaded by the job and dirty in shared_buffers; later writes return them to the page cache. `None` if
     /// shared_buffers are not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Newly cached bytes that others loaded or requested, or may have. They stay cached.
+    /// Newly cached bytes that other processes certainly or possibly loaded or requested. They stay cached.
     pub unread_bytes: Bytes,
     /// Cached bytes before the job.
     pub cached_before_bytes: Bytes,
@@ -208,7 +208,7 @@ impl PuttingBack<'_> {
         }
     }
 
-    /// Loads the evicted blocks of `gone` again. `buffers`: bytes missing from shared_buffers.
+    /// `buffers`: bytes missing from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
@@ -441,11 +441,9 @@ pub struct Left {
 }
 
 impl Journals {
-    /// Opens a cluster's journals.
-    ///
     /// # Errors
-    /// If the directory cannot be created, or root finds that another user owns it: journals decide where processes
-    /// move and which pages are evicted.
+    /// If the directory cannot be created, or if pgthaw runs as root and another user owns it or a directory above it.
+    /// That user could forge journals, which decide which pages are evicted and to which cgroups processes move.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
@@ -544,7 +542,7 @@ impl Journals {
         self.directory.path().join(format!("{name}{ending}"))
     }
 
-    /// Ends a run. `None`: another run is active and will clean up.
+    /// `None`: another run is active and will clean up.
     pub fn end(&self, journal: Journal) -> Result<Option<Left>> {
         let Journal { lock, name } = journal;
         let turn = self.take_turn()?;
@@ -585,7 +583,7 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Collects the state left by ended runs; `None` while a run is active. `own` is the run that just ended.
+    /// `None` while a run is active. `own` is the run that just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
@@ -597,7 +595,6 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Adds a run's state, or a remark if it is unreadable.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

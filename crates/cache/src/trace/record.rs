@@ -37,8 +37,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// First records the blocks that `map` has in shared_buffers. `progress`: bytes that the job's sessions requested,
-    /// if known.
+    /// First records which blocks are in shared_buffers according to `map`. `progress`: bytes that the job's sessions
+    /// requested, if known.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
@@ -71,7 +71,7 @@ impl Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// Ends the recording. The returned account continues to track requests of other processes.
+    /// The returned account continues to track requests of other processes.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();

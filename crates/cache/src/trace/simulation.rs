@@ -46,7 +46,8 @@ pub enum Way {
 /// If the device delivered a smaller share of the fetched bytes, other devices hold some blocks.
 const DELIVERED_MIN: f64 = 0.5;
 
-/// Read-around lets a device deliver up to this multiple of the fetched bytes.
+/// If the kernel also reads blocks around requested ones (read-around), a device delivers up to this multiple of the
+/// bytes that the job fetched.
 const AROUND_MAX: f64 = 1.5;
 
 /// A smaller share of refetched bytes is ignored: read-ahead of two processes can cause it.
@@ -58,11 +59,11 @@ const AGAIN_MIN: f64 = 0.01;
 pub enum PriceSource {
     /// Device reads were counted; the job fetched each block once.
     Counted,
-    /// Device reads were counted, but short memory caused refetches.
+    /// Device reads were counted, but some blocks were fetched again, because memory was scarce.
     CountedAgain,
     /// Device reads were not counted, or other devices hold blocks.
     NotCounted,
-    /// Most blocks were cached, and the few reads do not show the cost.
+    /// Most blocks were cached, and the few device reads do not show the cost of a miss.
     Warm,
     /// pgthaw had preloaded most blocks.
     Preloaded,
@@ -142,7 +143,6 @@ pub struct Job {
     block_size: u32,
 }
 
-/// A piece of the film, and the reads that fetch its missing blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     piece: Piece,
@@ -189,7 +189,7 @@ const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// Single-block reads per block, in runs too short for read-ahead, and in long ones.
+    /// Share of blocks that are read one by one: in runs too short for read-ahead, and in longer runs.
     short_singles: f64,
     long_singles: f64,
     ahead_blocks: u32,
@@ -197,9 +197,10 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// Distributes the counted reads of a cold run: the fewest possible to long runs of blocks, then up to one per
-    /// block to short runs (fewer with read-around), then the rest to long runs. Without a count, short runs are read
-    /// block by block, and long runs with read-ahead.
+    /// Divides the device reads, counted while the job ran cold, between short and long ranges of adjacent blocks. Long
+    /// ranges first get the fewest reads that can load them. Then short ranges get up to one read per block (fewer with
+    /// read-around). Long ranges get the rest. Without a count, short ranges are assumed to be read block by block, and
+    /// long ranges with read-ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -389,7 +390,7 @@ impl Job {
     /// ignores overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // If reads took less than `WAITED_SHARE_MIN` of the run, the factor would diverge.
+        // If all fetches take less than `WAITED_SHARE_MIN` of the run, the factor on their costs would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }
@@ -454,11 +455,9 @@ struct Simulation<'a> {
     readers: Vec<Reader>,
     /// Position of each process's next step in its list in `Job::readers`.
     next: Vec<usize>,
-    /// Number of steps begun.
     begun: usize,
     clock: f64,
     reads: &'a [Read],
-    /// Indexes of `reads` by fork and position.
     by_position: Vec<u32>,
     /// Reads that cover each step, as a range of `by_position`.
     covers: Vec<(u32, u32)>,
@@ -521,8 +520,8 @@ impl<'a> Simulation<'a> {
         self.readers.iter().map(end).fold(0.0, f64::max)
     }
 
-    /// Next process to request a step, and the time of the request. A process starts once all steps before its first
-    /// have begun.
+    /// Next process to request a step, and the time of the request. If n steps precede a process's first step in the
+    /// film, the process starts when n steps have begun.
     fn next_to_ask(&self) -> Option<(usize, f64)> {
         let asks = |(place, reader): (usize, &Reader)| match (reader, self.job.readers[place].get(self.next[place])) {
             (Reader::Works(until), Some(step)) => Some((place, *until, *step as usize)),
@@ -610,7 +609,6 @@ impl<'a> Simulation<'a> {
         while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
-            // Skips reads if the job has already fetched all their blocks.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
                 self.states[at] = State::OnItsWay;
@@ -739,7 +737,6 @@ mod tests {
         source: PriceSource::NotCounted,
     };
 
-    /// A block's bytes cost a tenth of a read.
     fn device() -> DeviceProfile {
         let bandwidth = Bytes(10_000 * 8192);
         DeviceProfile { reads_per_second: 1000.0, bandwidth, overlap: 0.0, ..DeviceProfile::default() }
@@ -795,7 +792,6 @@ mod tests {
 
     #[test]
     fn what_a_read_alone_waits_is_not_the_jobs_own() {
-        // The device serves 20,000 concurrent or 1000 consecutive reads/s.
         let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
         let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;

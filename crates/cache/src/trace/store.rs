@@ -16,8 +16,8 @@ use host::linux::own_program::state_in;
 
 pub const KEPT: usize = 7;
 
-/// Share of the largest film's blocks. A new command's film with less is a mistake, such as `SELECT 1` under the wrong
-/// label.
+/// Minimum size of a new command's film, as a share of the largest film's blocks. A smaller film is a mistake, such as
+/// `SELECT 1` under the wrong label.
 const SLIP_SHARE: f64 = 0.01;
 
 const BELOW_STATE: &str = "films";
@@ -34,8 +34,8 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The last film is the chosen one. An equally large film that better shows the job without other load may precede
-    /// it.
+    /// The last film is the chosen one. An equally large film that was recorded with fewer blocks already cached may
+    /// precede it.
     pub films: Vec<Film<File>>,
     pub name: String,
     pub remarks: Vec<String>,
@@ -229,9 +229,9 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// Whether the film is of a new command and has less than `SLIP_SHARE` of the largest film's blocks. Such a film
-    /// must not represent the job as its newest film. Ignores the film `lost`, because most of its blocks no longer
-    /// exist.
+    /// Whether the film's command is new for this label, and the film has less than `SLIP_SHARE` of the largest film's
+    /// blocks. Such a film must not be used as the label's newest film. Ignores the film `lost`, because most of its
+    /// blocks no longer exist.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -295,7 +295,7 @@ pub struct Chosen {
 impl Chosen {
     pub fn remark(&self, name: &str) -> Option<String> {
         let Chosen { films, alone, has_others, .. } = self;
-        let why = if *alone { "shows the job with the fewest blocks cached in advance" } else { "is the newest" };
+        let why = if *alone { "was recorded with the fewest blocks already cached" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
             1 => has_others.then(|| format!("pgthaw chose the film named {name} of this server's cluster{of_others}")),
@@ -495,7 +495,7 @@ mod tests {
         let told = alone("x").remark("x").unwrap();
         assert_eq!(
             told,
-            "pgthaw chose this film among 3 films of this command named x: it shows the job with the fewest blocks cached in advance"
+            "pgthaw chose this film among 3 films of this command named x: it was recorded with the fewest blocks already cached"
         );
         let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();
@@ -584,7 +584,6 @@ mod tests {
         keep(7, "stock");
         assert_eq!(store.databases(&like("x"), 7).unwrap(), ["stock", "shop"]);
         assert_eq!(store.first_database(&like("x")).unwrap(), "stock");
-        // Recorded without a server: an oid replaces the name.
         [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
         assert_eq!(store.databases(&like("x"), 8).unwrap(), ["16384", "stock"]);
         assert_eq!(store.first_database(&like("x")), None);

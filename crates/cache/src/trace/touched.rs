@@ -200,8 +200,8 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// Plans reads of the missing blocks during the job, by file and position. With `among`, plans reads of these
-    /// blocks instead, cached or not.
+    /// Plans reads of the job's uncached blocks, sorted by file and position. With `among`, plans reads of the blocks
+    /// in `among` instead, cached or not.
     pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
         let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
             let (blocks, resident) = match among {
@@ -254,7 +254,6 @@ impl Touched {
 struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
 
 impl Fetchers {
-    /// Beyond `FETCHERS_MAX`, processes share numbers.
     fn see(&mut self, pid: u32, time: Duration) -> u8 {
         let number = self.0.len() as u8 % FETCHERS_MAX;
         let (number, _, last) = self.0.entry(pid).or_insert((number, time, time));
@@ -262,7 +261,6 @@ impl Fetchers {
         *number
     }
 
-    /// Mean concurrent processes from the first fetch to the last.
     fn at_once(&self) -> f64 {
         let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
         let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
@@ -280,7 +278,7 @@ pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
     }
 }
 
-/// Compares names. An unknown name (the relation's path) equals any.
+/// If a relation's name is unknown, its path is stored as its name. Such a name counts as equal to every name.
 fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) -> bool {
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
@@ -299,9 +297,9 @@ pub struct RelationTouches {
     /// Number of runs of adjacent blocks, each recorded at one moment.
     #[serde(rename = "pieces")]
     pub events: u64,
-    /// First use since the start of the film. `None` if only shared_buffers had its blocks.
+    /// Time of the relation's first use, from the start of the film. `None` if its blocks were only in shared_buffers.
     pub first_seconds: Option<f64>,
-    /// Last use since the start of the film.
+    /// Time of the relation's last use, from the start of the film.
     pub last_seconds: Option<f64>,
     #[serde(skip)]
     pub picture: Picture,
@@ -407,7 +405,7 @@ const REPEATED_MAX: u64 = 1 << 17;
 /// 3 %.
 const LEADING_BITS: u32 = 6;
 
-/// A memory size is sufficient if at most this share of requests misses again.
+/// A memory size is sufficient if at most this share of requests misses although their block was requested before.
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
@@ -415,7 +413,7 @@ const SPARED: f64 = 0.01;
 pub struct MissRatioCurve {
     /// Estimated number of block requests.
     pub requests: u64,
-    /// Estimated number of first requests for a block. They miss with any memory.
+    /// Estimated number of first requests for a block. They miss, however large the page cache is.
     pub first_requests: u64,
     /// The sample contains one block in 2^`sampling`.
     pub sampling: u32,
@@ -442,13 +440,13 @@ impl MissRatioCurve {
         (self.requests > 0).then(|| missed as f64 / self.requests as f64)
     }
 
-    /// Blocks of memory with which only first requests miss; 0 without repetitions.
+    /// Smallest memory size, in blocks, with which only first requests miss; 0 if no block is requested again.
     pub fn most_blocks(&self) -> u64 {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// Fewest blocks of memory with which at most 1 % of requests miss a block requested before. 0 if at most 1 % of
-    /// requests repeat.
+    /// Smallest sufficient page cache, in blocks: at most 1 % of requests miss it although their block was requested
+    /// before. 0 if at most 1 % of requests are repeated ones.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -473,7 +471,7 @@ pub struct Reuse {
     next: u32,
     repeated: u64,
     first_requests: u64,
-    /// By memory size in blocks: number of repeated requests that need it to hit.
+    /// By memory size in blocks: number of repeated requests that hit with this much memory, but not with less.
     needed: BTreeMap<u64, u64>,
 }
 
@@ -551,7 +549,7 @@ fn round_up(blocks: u64) -> u64 {
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
 
-/// Maximum pictures, up to 150 kB each. Relations touched first get one.
+/// Maximum number of relations with a `Picture`, up to 150 kB each. Relations touched first get one.
 const PICTURES_MAX: usize = 512;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -619,7 +617,6 @@ mod tests {
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
         let touched = Touched::read(&[&warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 30, 30), "not wanted");
-        // A film of `run` does not record shared_buffers.
         let helped = film(&place, "helped", &[(1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&warm, &helped], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (22, 40), "it does not know");

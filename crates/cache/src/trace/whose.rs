@@ -1,4 +1,5 @@
-//! Decides which processes belong to a job: those it started, server processes that serve them, and sessions by name.
+//! Decides which processes belong to a job: those it started, server processes that serve them, and sessions with a
+//! given application name or database.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Named {
 pub enum Wanted {
     #[default]
     Everybody,
-    /// Processes of a command, and sessions with the wanted names, whatever their client.
+    /// Processes of a command, and sessions that match `named`, even if another client opened them.
     Command {
         pid: Arc<AtomicU32>,
         named: Option<Named>,
@@ -62,7 +63,7 @@ pub enum Verdict {
     Wanted,
     Other,
     Own,
-    /// Undecided: the process's session may still set a wanted name.
+    /// Undecided: the session may still set the wanted application name, or the command has not started.
     NotYet,
 }
 
@@ -118,7 +119,7 @@ impl Whose {
         verdict
     }
 
-    /// Queries the sessions. Returns `Other` processes whose session now has a wanted name.
+    /// Returns `Other` processes whose session now has a wanted name.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -131,7 +132,8 @@ impl Whose {
         come_over
     }
 
-    /// Whether unwanted processes can be recognized: for a command, once one of its processes was seen.
+    /// Whether unwanted processes can be recognized. For a command, this is false until one of its processes was
+    /// seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
@@ -151,7 +153,6 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Counts `pids` as the command's if all are `unseen`.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -162,7 +163,6 @@ impl Whose {
         self.has_seen_wanted = true;
     }
 
-    /// Whether a process is known to be wanted and works for no other job.
     pub fn is_certain(&self, pid: u32) -> bool {
         let is_shared = self.io_workers.contains(&pid) || self.unseen.contains(&pid) || self.wants_everybody();
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
@@ -206,7 +206,7 @@ impl Whose {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.shared().is_some() && !self.wants_everybody() {
-            remarks.push("the film includes all reads by I/O workers, for whatever session they were".to_owned());
+            remarks.push("the film includes all reads by I/O workers, even those for other sessions".to_owned());
         }
         if !self.has_seen_wanted && matches!(self.wanted, Wanted::Backend(_) | Wanted::Sessions(_)) {
             remarks.push("no recorded session read anything through the page cache".to_owned());
@@ -271,7 +271,7 @@ impl Whose {
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let client = match is_server {
-            // Sessions older than pgthaw serve others. Skipping them saves reading sockets.
+            // The job did not open sessions that began before pgthaw. Skipping them saves reading sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
             true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
@@ -288,7 +288,8 @@ impl Whose {
                 Verdict::Other
             }
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
-            // Counts as the command's if another process of the command was seen.
+            // It is unknown whether this process worked for the command, usually because it ended early. It counts as
+            // the command's if another process of the command has been seen.
             Client::Ended => {
                 self.unseen.insert(pid);
                 self.unknown += u64::from(self.has_seen_wanted);

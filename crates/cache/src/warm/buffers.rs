@@ -234,8 +234,6 @@ fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
     wants.iter().enumerate().map(of_want).collect()
 }
 
-// ---- current ----
-
 #[derive(Debug)]
 struct Current {
     used: u64,
@@ -243,7 +241,6 @@ struct Current {
 }
 
 impl Current {
-    /// Scans all buffers through the first database with pg_buffercache.
     pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current> {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
         let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
@@ -264,8 +261,6 @@ impl Current {
     }
 }
 
-// ---- tier ----
-
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
@@ -283,8 +278,6 @@ pub struct BuffersTier<'a> {
 
 pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
-// ---- want ----
-
 type BufferKey = (u32, u32, u32, Fork);
 
 #[derive(Clone, Debug)]
@@ -301,7 +294,6 @@ struct Want {
 }
 
 impl Want {
-    /// Shared catalogs load through `any_database`.
     pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
         let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
         Want {
@@ -443,7 +435,6 @@ impl Loader<'_> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        // All relations of this database will fail.
         let is_of_database =
             |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
         let failure = |error| Failure { is_of_database: is_of_database(&error), error };
@@ -480,8 +471,6 @@ impl Failure {
     }
 }
 
-// ---- crew ----
-
 /// Minimum time, and statements per connection, between changes of the number of connections.
 const WINDOW: Duration = Duration::from_millis(500);
 const STATEMENTS_EACH: u64 = 2;
@@ -489,7 +478,8 @@ const STATEMENTS_EACH: u64 = 2;
 /// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// After this time, another connection is tried although the last did not help: later blocks may be stored elsewhere.
+/// After this time, `Crew` tries another connection, although the last one did not raise throughput: later blocks may
+/// be on another device.
 const RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -537,8 +527,6 @@ impl Crew {
     }
 }
 
-// ---- jobs ----
-//
 // Splits blocks into statements of a few megabytes, highest usage count first.
 
 /// Maximum blocks of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
@@ -561,8 +549,9 @@ impl Job {
     }
 }
 
-/// Maximum passes that raise usage counts. Loading sets 1; then one pass per count in the snapshot adds 1 each. So
-/// counts below 5 are one too high until the first clock sweep.
+/// Maximum number of passes that raise a loaded block's usage count. Loading sets the count to 1. If the block has the
+/// count n in the snapshot, n passes follow, and each adds 1. So the count is n + 1 (at most 5) until the first clock
+/// sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]

@@ -1,5 +1,3 @@
-//! Read performance of a block device.
-
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -23,7 +21,8 @@ pub struct DeviceProfile {
     pub largest_read: Bytes,
     /// Fewest reads in flight that reach 90 % of the highest rate.
     pub depth: u32,
-    /// Share of the smaller cost (reads or bytes) that an idle device overlaps with the larger, 0 to 1.
+    /// Share of the smaller cost (for reads or for bytes) that overlaps with the larger cost on an otherwise idle
+    /// device, 0 to 1.
     pub overlap: f64,
     /// Median time of a small read that is alone in flight. 0 if not measured.
     pub alone_seconds: f64,
@@ -38,7 +37,6 @@ pub struct PlannedDevice {
     pub source: ProfileSource,
 }
 
-/// Source of a device profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum ProfileSource {
@@ -72,7 +70,6 @@ impl DeviceProfile {
         DeviceProfile { overlap: if told.is_slow_to_seek() { 0.0 } else { usual.overlap }, ..told }
     }
 
-    /// Typical profile with rates of the limit.
     pub fn limited(limit: ReadLimit) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let reads_per_second = limit.reads_per_second.map_or(usual.reads_per_second, |reads| reads as f64);
@@ -97,7 +94,7 @@ impl DeviceProfile {
         (self.alone_seconds - 1.0 / self.reads_per_second).max(0.0)
     }
 
-    /// Seconds in which the device cannot serve others because of these reads.
+    /// Seconds in which the device cannot serve other processes because of these reads.
     pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
@@ -117,8 +114,6 @@ impl Default for DeviceProfile {
         }
     }
 }
-
-// ---- state directory ----
 
 pub const STATE: &str = "pgthaw";
 

@@ -153,8 +153,6 @@ impl Eviction<'_> {
     }
 }
 
-// ---- os ----
-
 const THREADS: usize = 4;
 
 fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceipt) {
@@ -214,9 +212,6 @@ fn why(eviction: &Eviction<'_>, left: PageCounts) -> Option<StayReason> {
     }
 }
 
-// ---- receipt ----
-
-/// Result of an eviction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct EvictReceipt {
     pub is_dry_run: bool,
@@ -236,7 +231,7 @@ pub struct EvictReceipt {
     pub remarks: Vec<String>,
 }
 
-/// Cached bytes of a tier, each `None` if not measured.
+/// Cached bytes of a tier. A field is `None` if it was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct EvictedTier {
     pub resident_before_bytes: Option<Bytes>,

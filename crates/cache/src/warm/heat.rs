@@ -9,8 +9,8 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// Factors on a window's heat for a block in shared_buffers, by usage count. Low counts differ by chance. 5, the
-/// maximum, includes far more used blocks, such as inner index pages.
+/// Factors that multiply the heat of a block's window if the block is in shared_buffers, by usage count. Low counts
+/// differ by chance. The maximum, 5, includes blocks used far more often, such as inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
 /// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
@@ -19,8 +19,9 @@ const WINDOW: u64 = 1024;
 /// Heats that differ by at most this factor form one level.
 const LEVEL_RATIO: f64 = 1.5;
 
-/// Factors on a window's heat for a block only in the page cache, by page flags: read ahead, read once, twice, more
-/// often. Flags also depend on when the page was loaded, so the factors differ too little to justify separate reads.
+/// Factors that multiply the heat of a block's window if the block is only in the page cache, by page flags: read
+/// ahead, read once, twice, more often. Page flags are weak evidence, because they also depend on when the page was
+/// loaded. So the factors are close together: page flags alone should not cause separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
 /// Minimum usage count, page flag level (2: active list) or heat level of a hot block. Level 7: in shared_buffers in
@@ -55,7 +56,7 @@ impl Evidence {
     }
 }
 
-/// Factor on a window's heat for a block only in the page cache, 0.5 to 2.
+/// Factor that multiplies the heat of a block's window if the block is only in the page cache, 0.5 to 2.
 fn os_factor(source: HeatSource, level: u8) -> f64 {
     match source {
         HeatSource::None => 1.0,
@@ -152,8 +153,9 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// Mean uses of a block in a buffer's lifetime. The usual share counts as much as one block, so that a small file
-/// without buffers is no hotter than usual. If that share is unknown, all blocks are equally hot.
+/// Mean number of uses of a block in a buffer's lifetime. One block is added to `blocks`, and `usual_share` to
+/// `buffers`. So the heat of a small file is neither zero nor infinite if none or all of its blocks are in
+/// shared_buffers. If `usual_share` is unknown, all blocks are equally hot.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);

@@ -277,8 +277,6 @@ impl Work<'_> {
     }
 }
 
-// ---- state ----
-//
 // Stores which chunks were read, in a JSON file per data directory.
 
 /// Maximum size of the progress file. A range takes 20 bytes: enough for millions of files.
@@ -399,8 +397,6 @@ impl StateStore {
         Error::StateFile { action, what: "the hydration progress", path: self.path.clone(), source }
     }
 }
-
-// ---- chunks ----
 
 /// Bytes per chunk. A chunk whose read was interrupted is read again.
 pub const CHUNK: u64 = 8 << 20;

@@ -107,16 +107,16 @@ pub struct TrafficReceipt {
     pub sharing: Sharing,
     /// Seconds of reading while most of the busy server processes waited for the disk.
     pub waiting_seconds: f64,
-    /// Seconds of reading while most of the busy server processes ran.
+    /// Seconds of reading while most of the busy server processes did not wait for the disk.
     pub flowing_seconds: f64,
     /// Seconds of reading at a rate reduced in favour of the server.
     pub yielded_seconds: f64,
     /// The restore's final share of the bandwidth during `flowing_seconds`.
     pub flowing_share: Option<f64>,
-    /// CPUs that the server used at `flowing_share` ÷ those at a share of 93 %. 1 if unmeasured; `None` without
-    /// `flowing_share`.
+    /// CPUs that the server used at the bandwidth share `flowing_share` ÷ CPUs that it used at a share of 93 %. 1 if
+    /// unmeasured; `None` without `flowing_share`.
     pub flowing_gain: Option<f64>,
-    /// New plans made when others began or ceased to use the device.
+    /// Number of new plans that were made because server processes became busy or idle.
     pub replanned: u32,
     /// Time lost compared with reading at the full rate.
     pub cost_seconds: f64,
@@ -283,7 +283,7 @@ impl StopReason {
     }
 }
 
-/// Whether hardly any bytes are missing: few of a large cache, or a few tables, such as in database `postgres`.
+/// Whether hardly any of the requested bytes are missing, such as those of the few tables in database `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -343,8 +343,6 @@ impl TierReceipt {
 fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     [one, other].into_iter().flatten().reduce(|one, other| one + other)
 }
-
-// ---- refusal ----
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

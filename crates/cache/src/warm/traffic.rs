@@ -1,7 +1,4 @@
-//! Observes live traffic and decides the restore's share of the device. A saturated device delays even single-block
-//! reads: 80 ms at 100 % of the bandwidth, 0.2 ms at 98 %. A server that rarely reads is hardly hurt just below
-//! saturation. A server that always waits for the disk gains most from a fast finish
-//! (docs/decisions/below-saturation.md).
+//! Observes live traffic and decides the restore's share of the device (docs/decisions/below-saturation.md).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -20,12 +17,12 @@ pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 /// Number of samples of busy processes to keep: half a second.
 const LOOKS: usize = 20;
 
-/// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Until the hot
-/// blocks are read, experiments delay traffic.
+/// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Traffic needs the
+/// hot blocks, so until they are read, a lower rate delays traffic.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Interval between experiments once the hot blocks are read: they are then cheap. Each failure after the first doubles
-/// the interval, up to the maximum.
+/// Interval between experiments once the hot blocks are read, because experiments then hardly delay traffic. Each
+/// failure after the first doubles the interval, up to the maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
@@ -38,32 +35,33 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
-/// Minimum reads in flight beside traffic: fewer do not reach the bandwidth while the server's misses take most reads
-/// (docs/decisions/reads-in-flight.md).
+/// Minimum restore reads in flight while traffic waits. With fewer, bandwidth stays unused, because the server's misses
+/// use up most of the device's reads per second (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Lower limit of the reads in flight, if this many already use the full bandwidth. More would delay the server.
+/// Minimum restore reads in flight while the full bandwidth is in use. A higher minimum would delay the server.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Initial reads in flight, while a cold server's misses take most reads. More would slow the server, but not speed up
-/// the restore.
+/// Number of the restore's reads in flight at first. A cold server's misses then use most of the device's reads per
+/// second. More reads in flight would slow the server, but not speed up the restore.
 const SHARED_DEPTH_FIRST: usize = 8;
 
-/// Maximum reads in flight beside flowing traffic, which has few misses.
+/// Maximum restore reads in flight while traffic flows (`Load::Flowing`): it has few misses then.
 const FLOWING_DEPTH: usize = 4;
 
-/// Maximum reads in flight: with more, others get next to nothing.
+/// Maximum restore reads in flight while traffic waits. With more, the server gets next to nothing of the device.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// If others get a smaller share of the reads, the restore keeps fewer reads in flight. Without a restore, a server
-/// with a cold cache would get nearly all reads.
+/// If the server gets a smaller share of the device's reads per second, the restore keeps fewer reads in flight.
+/// Without a restore, a server with a cold cache would get nearly all.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// If others get a larger share of the reads, the restore keeps more reads in flight: others' misses split its reads,
-/// and a faster finish ends the misses.
+/// If the server gets a larger share, the restore keeps more reads in flight. The server's misses split the restore's
+/// reads. A faster restore ends these misses sooner.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
-/// Below this share of the bandwidth, the server's misses slow the restore: each costs a read and splits another.
+/// If less than this share of the bandwidth is in use, the server's misses slow the restore: each miss costs a device
+/// read and splits a read of the restore.
 const PUSHED_BELOW: f64 = 0.92;
 
 /// Bandwidth share of a gentle restore. Large reads at this rate use few reads per second.
@@ -94,7 +92,8 @@ const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 pub enum Sharing {
     /// Full speed, regardless of traffic.
     FullSpeed,
-    /// Full speed, or slightly less if most busy server processes then run instead of waiting.
+    /// Full speed, or slightly less if at this lower speed most busy server processes run instead of waiting for the
+    /// disk.
     #[default]
     Fair,
     /// A small share beside traffic.
@@ -105,9 +104,9 @@ pub enum Sharing {
 pub enum Load {
     #[default]
     Idle,
-    /// Most busy processes wait for the disk, presumably at a lower restore rate too.
+    /// Most of the busy server processes wait for the disk, and would presumably wait beside a slower restore too.
     Waiting,
-    /// Most busy processes run, or an experiment is in progress.
+    /// Most of the busy server processes do not wait for the disk, or an experiment is in progress.
     Flowing,
 }
 
@@ -142,7 +141,6 @@ pub struct Looks {
     experiment_at: Duration,
     is_experiment: bool,
     is_sure: bool,
-    /// Whether an experiment is to start at once (`try_soon`).
     is_due: bool,
     failures: u32,
     /// Interval between experiments, before failures double it.
@@ -154,7 +152,8 @@ impl Looks {
         Looks { load, interval: EXPERIMENT_INTERVAL, ..Looks::default() }
     }
 
-    /// Starts an experiment at once: the hot blocks are read, so traffic should flow.
+    /// Makes the next experiment start as soon as traffic waits. Called when nearly all hot blocks have been read: then
+    /// a slower restore should end the waits.
     pub fn try_soon(&mut self) {
         (self.is_due, self.failures, self.interval) = (true, 0, COLD_EXPERIMENT_INTERVAL);
     }
@@ -163,7 +162,8 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// Adds a sample. Starts an experiment only if traffic `may_flow` or the hot blocks are read.
+    /// Adds a sample. While traffic waits, starts an experiment after `try_soon`, or at intervals if a slower restore
+    /// could end the waits (`may_flow`).
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
@@ -185,7 +185,6 @@ impl Looks {
         self.load
     }
 
-    /// Tests whether waiting traffic flows if the restore reads less.
     fn experiment(&mut self, now: Duration, busy: Busy) -> Load {
         let (settles, lasts) = match self.is_sure {
             true => (SURE_EXPERIMENT_SETTLES, SURE_EXPERIMENT_LASTS),
@@ -222,8 +221,8 @@ impl Looks {
     }
 }
 
-/// Restore reads in flight beside waiting traffic. More reads delay the server's misses. With fewer, the misses scatter
-/// more pages over the blocks left to read.
+/// Restore reads in flight while traffic waits. More reads delay the server's misses. With fewer, the restore takes
+/// longer, and the server caches more single pages, which split the restore's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 
@@ -234,12 +233,12 @@ impl Default for SharedDepth {
 }
 
 impl SharedDepth {
-    /// Adapts the number of reads. `share`: share of the bandwidth in use. `others_share`: share of the reads that
-    /// others get.
+    /// Adapts the number of reads. `share`: share of the bandwidth in use. `others_share`: the server's share of the
+    /// device's reads per second.
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
-            // Others read little, so they are not the reason for unused bandwidth.
+            // The server reads little, so it is not the reason for unused bandwidth.
             depth if others_share < OTHERS_SHARE_MIN => {
                 let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
                 (depth - depth.div_ceil(3)).max(least).min(most)
@@ -256,7 +255,8 @@ impl SharedDepth {
 }
 
 impl Sharing {
-    /// `share`: bandwidth share of a fair restore beside flowing traffic.
+    /// `share`: share of the device's bandwidth that restore and server may use together. It applies to `Sharing::Fair`
+    /// while traffic flows.
     pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
         let depth = threads.min(shared.0);
         let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
@@ -278,7 +278,6 @@ pub struct ServerTraffic<'a> {
 struct Backends {
     read_at: Option<Instant>,
     pids: Option<Vec<u32>>,
-    /// Only each `step`th process is observed.
     step: usize,
 }
 

@@ -1,15 +1,5 @@
 //! Settings from `pgthaw.toml`: each value becomes the default of the option that it names. A flag overrides the
-//! environment, which overrides the file.
-//!
-//! ```toml
-//! lab_servers = [7391827364501928374]   # for every command with --lab-server
-//!
-//! [connection]                          # for every command that connects
-//! host = "/var/run/postgresql"
-//!
-//! [restore]                             # for one command: its long options
-//! connections = 4
-//! ```
+//! environment, which overrides the file (docs/settings.md).
 
 mod file;
 mod successors;
@@ -198,7 +188,6 @@ fn is_connection_option(option: &str) -> bool {
     has_option(&ConnectionArguments::augment_args(Command::new(CONNECTION)), option)
 }
 
-/// Validates a setting as if it were typed.
 fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), String> {
     let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
         true => Ok(format!("--{}={value}", setting.option)),

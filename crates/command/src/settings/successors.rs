@@ -40,7 +40,7 @@ const GONE: &[(&str, &str)] = &[
     ("snapshot verify", "`pgthaw snapshot list --verify`"),
     ("trace diff", "compare the relations of two films, which `pgthaw film show FILM --json` lists"),
     ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
-    ("trace merge", "`pgthaw run --like NAME` chooses among all films of a name"),
+    ("trace merge", "`pgthaw run --like NAME` chooses among all films with this name"),
     ("trace", "`pgthaw film show` or `pgthaw film drop`"),
     ("demo", "`pgthaw bench demo`"),
     ("steady", "`pgthaw judge FILE`"),

@@ -16,7 +16,6 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Place of directories that this process opened.
 pub const OPEN_DIRECTORIES: &str = "/proc/self/fd/";
 
 /// Maximum depth of a directory tree to remove: each level keeps a descriptor open.
@@ -72,7 +71,8 @@ impl Directory {
         let opened = openat2(&self.descriptor, path, OPEN_DIRECTORY, Mode::empty(), resolve)?;
         let named = |path: &Path| self.path.join(path.strip_prefix("/").unwrap_or(path));
         let directory = Directory { descriptor: opened, path: named(path) };
-        // In a container, the kernel's name for it has no links.
+        // For a directory in a container, the kernel reports a path without symbolic links. Uses this path if it is
+        // reachable.
         let real = named(&std::fs::read_link(directory.pinned())?);
         let is_it = Directory::open_itself(&real).is_ok_and(|other| other.is_same(&directory));
         Ok(if is_it { Directory { path: real, ..directory } } else { directory })
@@ -90,7 +90,6 @@ impl Directory {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Does not follow links.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
@@ -134,7 +133,6 @@ impl Directory {
         with_regular_facts(self.open_below(below, flags, Mode::empty())?.into())
     }
 
-    /// Follows no link.
     pub(super) fn facts_below(&self, below: &Path) -> io::Result<Stat> {
         Ok(fstat(self.open_below(below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
     }

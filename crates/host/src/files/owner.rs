@@ -101,7 +101,6 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Creates a directory with mode 0700, named `prefix` and random characters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
         let parent = open_parent(parent)?;
         loop {
@@ -138,11 +137,11 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory and its entries, `last` as the last entry.
+    /// Removes the directory and its entries, the entry `last` as the last one.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // Another directory may take the name now; unless it is empty, it stays.
+            // By now, another directory may have this name. It is removed only if it is empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }

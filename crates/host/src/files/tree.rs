@@ -41,7 +41,8 @@ impl Tree {
         Ok(Tree { root, owner, doors, container: None, open: Mutex::default() })
     }
 
-    /// Opens `path` and all doors below a container's root directory.
+    /// Opens the tree at `path` below a container's root directory. `doors` are names that may be symbolic links. The
+    /// links are resolved below the container's root directory.
     pub fn open_within(container: Directory, path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         let tree = Tree::of(container.open_within(path)?, doors)?;
         Ok(Tree { container: Some((container, path.to_owned())), ..tree })
@@ -60,8 +61,8 @@ impl Tree {
     }
 
     /// # Errors
-    /// `InvalidInput` unless it is a regular file, reached without links except doors; `PermissionDenied` for another
-    /// user's file.
+    /// `InvalidInput` unless it is a regular file whose path contains no symbolic links but permitted ones (`doors`);
+    /// `PermissionDenied` for another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }
@@ -83,7 +84,7 @@ impl Tree {
         Ok((file, facts))
     }
 
-    /// Also of a file that this user may not read.
+    /// Metadata of a file, even if this user may not read the file.
     pub fn facts_of(&self, below: &Path) -> io::Result<Stat> {
         match self.door_of(below) {
             Some((door, behind)) => self.go_through(door)?.facts_below(behind),

@@ -96,7 +96,7 @@ impl Explain for Error {
                 Some("dmesg may show the cause, such as a mount option that the kernel rejects".into())
             }
             Error::Program { program, .. } => {
-                Some(format!("run {program} by hand, as in the study file if given there; dmesg may show the cause"))
+                Some(format!("run {program} by hand, with any arguments from the study file; dmesg may show the cause"))
             }
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }

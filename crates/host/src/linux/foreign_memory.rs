@@ -109,8 +109,6 @@ fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
     }
 }
 
-// ---- shared words ----
-//
 // Memory that another process or a BPF program writes.
 
 const ATTEMPTS: usize = 10_000;

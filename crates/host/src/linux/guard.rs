@@ -32,9 +32,10 @@ static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// The working process ended deliberately, or by a signal before the job started.
+    /// The working process called `note_meant` before its end. Or it ended before the job started, with exit status 0
+    /// or 2 or by one of the `PASSED` signals.
     AsMeant(ExitStatus),
-    /// The working process ended unexpectedly, before any job started.
+    /// The working process ended before the job started, but not as in `AsMeant`.
     BeforeTheJob(ExitStatus),
     /// The working process ended unexpectedly, then the job ended. The second status is the job's, `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
@@ -93,7 +94,7 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// Leaves the job to the waiting process, which runs it after this one.
+/// Leaves the job to the guard, which runs the job when this process has ended.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);

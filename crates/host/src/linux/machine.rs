@@ -150,8 +150,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Memory for page cache that is loaded for process `pid`, if other page cache of the machine and the cgroup is
-/// reclaimed. Cached pages of the loaded files count as available.
+/// Maximum page cache that can be loaded for process `pid`, if all other page cache of the machine and of the process's
+/// cgroup is reclaimed. Memory of pages that are already cached counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -168,8 +168,9 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Lower bound of the unallocated part of a process's shared memory (`size` bytes): all allocated shared memory of the
-/// cgroup is taken for its own. 0 with huge pages, which are reserved at the start.
+/// Lower bound of the unallocated part of a process's shared memory (`size` bytes). Assumes that all allocated shared
+/// memory of the cgroup (without a memory limit, of the machine) is the process's. 0 with huge pages, which are
+/// reserved at the server's start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -199,11 +200,8 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
 }
 
-// ---- idle memory ----
-//
 // If a file is read into memory that was free for a minute, DAMON considers it idle, and pages it out seconds later.
 
-/// Share of the free memory to leave untouched.
 const SPARED_RATIO: f64 = 0.1;
 
 /// Touches per page: DAMON schemes may count a page with one access in ten samples as idle.

@@ -37,7 +37,8 @@ pub fn stand_behind_others() {
 /// Makes the command run as another user, with that user's groups (initgroups(3)). Requires root. `gid` is for a user
 /// without an entry in the user database.
 ///
-/// Debian's servers read their SSL key through a group (`ssl-cert`). The command's directory must be set before.
+/// Debian's servers read their SSL key through a group (`ssl-cert`). Set the command's directory before calling this
+/// function.
 pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
     let (uid, user) = (Uid::from_raw(uid), User::from_uid(Uid::from_raw(uid)).ok().flatten());
     let gid = user.as_ref().map_or(Gid::from_raw(gid), |user| user.gid);
@@ -63,7 +64,7 @@ pub struct Busy {
     pub waiting: u32,
 }
 
-/// Bytes read from storage. Needs the right to trace the process (its owner, or root).
+/// Bytes read from storage. Needs the right to trace the process, which the process's owner and root have.
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
     read_asked_bytes(pid).map(|(_, fetched)| fetched)
 }
@@ -355,7 +356,7 @@ pub struct FamilyUse {
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
-/// Reads all visible processes. `roots` and their descendants count as own.
+/// Reads all visible processes. The fields `own_*` add up the use of `roots` and their descendants.
 pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
     let seen: Vec<(Process, Stat)> =
@@ -432,7 +433,6 @@ mod process_tests {
             let printed = String::from_utf8(command.arg("-G").output().unwrap().stdout).unwrap();
             printed.split_whitespace().map(str::to_owned).collect()
         };
-        // A directory's group may be another one.
         let run_as_postgres = |command: &mut Command| run_as(command, user.uid.as_raw(), 0);
         let mut command = Command::new("id");
         run_as_postgres(&mut command);

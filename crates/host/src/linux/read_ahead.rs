@@ -21,19 +21,19 @@ const STATE_DIRECTORY: &str = "/run/pgthaw";
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// File whose shared lock marks a living run; `None` once restored.
+    /// File whose shared lock shows that a run is alive; `None` after `end`.
     holder: Option<File>,
 }
 
 impl ReadAhead {
-    /// Tests whether the setting can be changed, by writing its current value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
         files.apply(files.read()?)
     }
 
-    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or another run keeps one.
+    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or if another living run has set another
+    /// value.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
@@ -70,7 +70,6 @@ impl Drop for ReadAhead {
 
 #[derive(Clone, Debug)]
 struct Files {
-    /// File in /sys with the disk's setting.
     setting: PathBuf,
     /// File in /sys with the setting that a mounted file system uses.
     mounted: PathBuf,

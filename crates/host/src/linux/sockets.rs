@@ -45,7 +45,7 @@ impl Clients {
     }
 
     /// # Errors
-    /// Without the right to trace the process (its owner, or root), or if it has ended.
+    /// If this user may not trace the process (only its owner and root may), or if the process has ended.
     pub fn of(&self, pid: u32) -> Result<Client, Error> {
         let mut client = Client::Other;
         for end in read_ends(pid)? {

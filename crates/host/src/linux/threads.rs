@@ -14,7 +14,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on `count` threads. Number 0 is the caller's, so the work is done even if no other thread starts.
+/// Thread number 0 is the caller's, so the work is done even if no other thread starts.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {

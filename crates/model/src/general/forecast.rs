@@ -164,7 +164,8 @@ impl<'a> Model<'a> {
             for (class, view) in views.iter().enumerate() {
                 for (bin, change) in view.marks.iter().enumerate() {
                     let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's method: the slope is −(weight + dropped), as requests and evictions end marks.
+                    // Newton's method: the slope is −(weight + dropped), as a page loses its mark when it is requested
+                    // or evicted.
                     let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
                     self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
                 }
@@ -387,8 +388,6 @@ impl<'a> Model<'a> {
     }
 }
 
-// ---- curve ----
-
 /// A moment of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct ForecastPoint {
@@ -469,8 +468,6 @@ impl Forecast {
     }
 }
 
-// ---- network ----
-//
 // Cores and device form a closed queueing network. Exponential times give it the product form of Gordon and Newell
 // (1967). With one client, or at a station's limit, the distribution does not matter.
 
@@ -607,8 +604,6 @@ mod network_tests {
     }
 }
 
-// ---- tiers ----
-//
 // Che, Tung and Wang (2002), with two tiers in series as in Martina, Garetto and Leonardi (2014): an LRU cache keeps
 // every page for about the time T after its last use.
 

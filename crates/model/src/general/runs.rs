@@ -84,7 +84,6 @@ impl Taken {
     }
 }
 
-/// Averages each step's costs. A step without samples repeats the previous.
 fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
     let each = |(sum, misses): &(Taken, f64)| {
@@ -183,7 +182,6 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// Fetches missing pages; adjacent pages are one read.
     fn fetch(&mut self, start: usize, end: usize, mark: usize) -> (Option<usize>, u32) {
         let (mut first, mut reads, mut is_one_read) = (None, 0, false);
         for page in start..end.min(self.cached.len()) {
@@ -223,9 +221,10 @@ impl File {
 
 // ---- read ahead ----
 //
-// If more cached pages precede a random read than it requests, Linux takes it for sequential: it reads as many further
-// pages as precede it, and marks the last. When a marked page is requested and the next missing page is k pages away,
-// Linux reads 2 k + 1 pages from the missing one, which it marks.
+// Linux counts the cached pages directly before a random read. If there are more of them than requested pages, Linux
+// takes the read for sequential. It then reads as many further pages as it counted, and marks the last page read. When
+// a marked page is requested and the next missing page is k pages after it, Linux reads 2 k + 1 pages from the missing
+// page on, and marks the missing page.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {
@@ -259,9 +258,9 @@ pub fn behind_a_mark(missing: f64, window: f64) -> Ahead {
         return Ahead::default();
     }
     let cached = 1.0 - missing;
-    // Linux ignores a missing page beyond the window, and the mark disappears.
+    // If the next missing page is beyond the window, Linux reads nothing ahead, and the requested page loses its mark.
     let found = any_missing(missing, window);
-    // A missing page k pages away causes a read of 2 k + 1 pages, within the window.
+    // Linux reads 2 k + 1 pages (see above), at most the window.
     let doubled = ((window - 1.0) / 2.0).floor();
     let beyond = cached.powf(window);
     let length = found + 2.0 * (any_missing(missing, doubled) / missing - doubled * beyond);
@@ -290,7 +289,6 @@ mod tests {
     #[test]
     fn what_is_read_ahead_early_enough_is_not_waited_for() {
         let mut file = File::new(1000, 16);
-        // The third read starts one page before it is needed, the fourth three pages.
         assert_eq!(file.read_range(100, 110, 0.25), (3.0, 5.0));
     }
 

@@ -11,7 +11,6 @@ use super::{Bin, Device, PageClass, Popularity, Server, Warmer, Workload, comput
 
 const BLOCK: f64 = 8192.0;
 
-/// LRU by stamps and a queue of uses.
 struct Lru {
     capacity: usize,
     stamps: Vec<u64>,
@@ -334,7 +333,6 @@ fn the_kernel_reads_ahead_where_it_was_read_before() {
     }
 }
 
-/// The model knows only a range's mean cost; the simulation reads page by page.
 #[test]
 fn ranges_of_neighbours_come_in_few_reads() {
     for (run_pages, window, clients) in

@@ -41,10 +41,10 @@ pub struct Access {
     pub runs_per_transaction: f64,
 }
 
-/// Accesses with a shorter mean run count as single pages.
+/// If runs are on average shorter than this many pages, the accesses count as accesses to single pages.
 const LONGEST_POINT: f64 = 1.05;
 
-/// A run over this share of the class counts as a full scan.
+/// A run of at least this share of the class's pages counts as a full scan.
 const SHORTEST_SCAN: f64 = 0.9;
 
 impl fmt::Display for Access {
@@ -95,7 +95,7 @@ pub struct Workload {
 pub struct Server {
     pub device: Device,
     pub cores: f64,
-    /// Pages of shared_buffers; infinite: a single tier of `os_pages`.
+    /// Pages of shared_buffers. If infinite, the model has a single cache, of size `os_pages`.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub block_bytes: f64,
@@ -114,9 +114,9 @@ pub struct WarmStep {
     pub class: usize,
     /// Index in `Popularity::bins`; `None`: all pages in file order.
     pub bin: Option<usize>,
-    /// Share of these pages that the step reads, 0 to 1; a bin's steps add up to at most 1.
+    /// Share of these pages that the step reads, 0 to 1. The shares of a bin's steps add up to at most 1.
     pub share: f64,
-    /// Reads of the warmer's size, including gaps.
+    /// Number of reads, each of `Warmer::read_bytes` bytes. They include gaps between the wanted pages.
     pub reads: f64,
 }
 
@@ -211,12 +211,10 @@ impl Warmer {
     }
 }
 
-// ---- popularity ----
-
 const SMOOTH_BINS: usize = 256;
 
-/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM` in pgbench.c); in other distributions, such a value
-/// selects a single row.
+/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM` in pgbench.c). In other distributions, this value already
+/// directs most accesses to a thousandth of the rows.
 const PARAMETER_MAX: f64 = 1000.0;
 
 /// Rows of pgbench_accounts on a page.
@@ -246,7 +244,6 @@ pub enum Popularity {
         page_share: f64,
         access_share: f64,
     },
-    /// Measured bins with relative weights.
     Measured(Vec<Bin>),
 }
 
@@ -260,7 +257,6 @@ impl Popularity {
         }
     }
 
-    /// Measured distributions count as scattered.
     pub fn is_scattered(&self) -> bool {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
@@ -299,8 +295,6 @@ fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
     (0..bins as u32).map(bin).collect()
 }
 
-// ---- zipf ----
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
     pub pages: f64,
@@ -308,18 +302,18 @@ pub struct Bin {
     pub weight: f64,
 }
 
-/// Neighbouring ranks share a bin if they differ by less than this factor.
+/// Pages are ranked by popularity. Pages whose ranks differ by less than this factor share a bin.
 const RATIO: f64 = 1.05;
 
 /// Maximum number of scattered rows so popular that each dominates its page.
 const HEAD_ROWS: f64 = 1024.0;
 
-/// Sample of the other pages: its size, maximum number of rows drawn per page, and number of bins.
+/// Sample of the pages with none of the `HEAD_ROWS` rows: number of pages, maximum number of rows drawn per page, and
+/// number of bins.
 const SAMPLED_PAGES: usize = 2048;
 const SAMPLED_ROWS: usize = 64;
 const SAMPLED_BINS: usize = 64;
 
-/// Terms of the harmonic number that are summed exactly.
 const EXACT_TERMS: u32 = 64;
 
 /// Σ k^-s for k from 1 to `n`, by the midpoint rule after the exact terms.
@@ -364,8 +358,9 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Weights of sampled pages. Their nth rows are drawn one from each of `SAMPLED_PAGES` equal ranges of ranks. `weight`
-/// gives a row's weight by its rank ÷ the greatest rank.
+/// Weights of sampled pages. The ranks of rows are divided into `SAMPLED_PAGES` equal ranges. In each round, every page
+/// draws one row, and no two pages draw from the same range. `weight` gives a row's weight by the position of its rank
+/// among the ranks, 0 to 1.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);
@@ -380,8 +375,6 @@ fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     }
     pages
 }
-
-// ---- device ----
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {

@@ -32,7 +32,7 @@ pub struct Fit {
     pub cold_seconds: Estimate,
     /// Tc: duration of one client's transaction with cached pages.
     pub hit_seconds: Estimate,
-    /// P: number of pages, as if all were equally likely.
+    /// P: number of pages. The model assumes that the workload reads all pages equally often.
     pub pages: Estimate,
     /// Typical relative deviation of the throughput from the fit.
     pub residual_share: f64,

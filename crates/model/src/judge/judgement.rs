@@ -112,8 +112,6 @@ impl Judgement {
     }
 }
 
-// ---- verdict ----
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -151,8 +149,6 @@ impl Warmth {
         Warmth { is_warm: None, evidence: evidence.into(), would_tell: Some(would_tell) }
     }
 }
-
-// ---- reason ----
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reason {

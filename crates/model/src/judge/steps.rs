@@ -8,16 +8,17 @@ use crate::{WarmUp, compute_median};
 
 const LEAST_TAIL_VALUES: usize = 10;
 
-/// Minimum number of values in a level that device reads prove to be warm.
+/// Minimum number of values in a level, if device reads prove that the server is warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A fall exceeds both this share and this many standard errors. Limits for rises are higher: a wrongly reported fall
-/// is visible in the curve.
+/// A reported fall exceeds both this share and this many standard errors. The limits for rises are higher. Lower limits
+/// suffice for falls, because users can see in the curve whether a reported fall is real.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
-/// Half the width of a level's 95 % interval, in standard errors; at least `LEAST_INTERVAL` of the level. The judged
-/// curve hardly shows slow noise: 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
+/// Half the width of a level's 95 % interval, in standard errors; at least `LEAST_INTERVAL` of the level. The usual
+/// 1.96 is too small: a curve is too short to show slowly changing noise, so the standard error is underestimated. With
+/// 1.96, the interval contained the true level in 77 % of the warm curves of lab/verdicts; with 4.5, in 94 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
@@ -28,8 +29,8 @@ const MOST_TOLD_VALUES: usize = 20_000;
 
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises by less than `LATE_RISE`, `LATE_SHARE` of the tail's rise (a straight
-/// line: half), or `LATE_ERRORS` standard errors.
+/// A rise is over if the rise of the tail's second half is within one of three limits: `LATE_RISE` (in logarithms),
+/// `LATE_SHARE` of the whole tail's rise (half for a straight line), or `LATE_ERRORS` standard errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
@@ -49,14 +50,15 @@ const SLOW_SECOND: f64 = 0.92;
 /// A level that begins after this share of the run says little about warmth.
 const LATE_LEVEL: f64 = 0.5;
 
-/// A longer stall at the end is a degradation.
+/// A stall of at least this duration at the end is a degradation.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// Standstill: maximum share of the level, and minimum duration.
+/// In a standstill, throughput is below `STILL_SHARE` of the level for at least `STILL_SECONDS`.
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// If the median of a tail differs more from its level (in logarithms), the tail may be part of a slow pattern.
+/// If the median of a tail differs by more than this from the level (in logarithms), the tail may be part of a pattern
+/// that repeats slowly.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -68,7 +70,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let least = if floor == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
     let mut judgement = describe(series, &tail, fitted, decide(series, &tail, least), least);
     let verdict = judgement.verdict;
-    // A level that its own curve never reached is not steady.
+    // If throughput never reached 95 % of the level, the level is not steady.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let Some(from) = judgement.steady_from_seconds {
         let is_late = from > LATE_LEVEL * series.seconds();
@@ -132,7 +134,9 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     }
     if let Some(middle) = find_unlike(tail).filter(|_| tail.period.is_none()) {
         let [middle, level] = [middle * tail.level, tail.level].map(tell_rate);
-        let sentence = format!("it served {level} tps at the end, but {middle} tps for most of its final part");
+        let sentence = format!(
+            "its throughput was {level} tps at the end of the run, but its median was {middle} tps in the part of the run that might be steady"
+        );
         return Reason::open(Undecided::TooShort, sentence);
     }
     let error = level_error(tail, tail.len());
@@ -200,7 +204,8 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     // Noise shifts the end of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
-    // If a value merges several seconds, the first may have been slow.
+    // If a value of the tail merges several buckets, the first buckets may be slow. The level begins after the slow
+    // buckets.
     let first = (from / series.width_seconds).round() as usize;
     let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
     let group = (tail.width / series.width_seconds) as usize - 1;
@@ -217,7 +222,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         Verdict::Steady => Some(tail.level),
         // The level of a periodic curve is the mean, dips included.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // Known only if the fit bounds the time of a cached transaction.
+        // The level is known only if the fit gives an interval for the time of a cached transaction.
         Verdict::NotReached => {
             let is_known = fit.as_ref().is_some_and(|fit| fit.hit_seconds.low.is_some());
             curve.as_ref().filter(|_| is_known).map(WarmUp::steady_throughput)
@@ -227,7 +232,6 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
     let reached = |share: f64| {
         let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
-        // A share that was not reached is forecast for the end of the run at the earliest.
         let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
         measured.or_else(|| if is_level { None } else { promised() })
     };

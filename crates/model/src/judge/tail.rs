@@ -18,7 +18,8 @@ const EARLY_SHARE: f64 = 0.3;
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// The run was faster before if a segment of `FASTER_SHARE` of it exceeded the level by `FASTER_BEFORE`.
+/// A run was faster before its final level if an earlier segment, at least `FASTER_SHARE` of the run long, exceeded
+/// that level by more than `FASTER_BEFORE`.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_SHARE: f64 = 0.05;
 
@@ -28,8 +29,9 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput leapt to `LEAP_SHARE` of the level if the first half of the transactions until then caused less than
-/// `LEAP_PART` of the rise (in logarithms). The workload's own reads would cause half or more, apart from noise.
+/// The rise of throughput to `LEAP_SHARE` of the level is a leap if less than `LEAP_PART` of the rise (in logarithms)
+/// happened during the first half of the rise's transactions. The workload's own reads would cause half of the rise or
+/// more in this half, apart from noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -41,7 +43,7 @@ const FEW: f64 = 0.05;
 
 const LEAST_BEFORE_LEAP: usize = 6;
 
-/// Lower throughput counts as this share of the level.
+/// Throughput below this share of the level counts as this share.
 pub(super) const DEEPEST: f64 = 0.02;
 
 /// Change and its standard error, in logarithms.
@@ -79,15 +81,14 @@ pub(super) struct Tail {
     pub logs: Vec<f64>,
     /// Isotonic regression of `logs`.
     pub risen: Vec<f64>,
-    /// Noise, measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// Trends of the tail. Their standard errors come from the curve's falls; that of `fall`, from its rises.
+    /// Trends of the tail. The standard error of `fall` is estimated from the curve's rises, those of the other trends
+    /// from the curve's falls.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
     pub period: Option<usize>,
-    /// Whether the start was clearly slower, and until which value.
     pub has_warm_up: bool,
     pub slow_until: usize,
     pub first_share: f64,
@@ -173,7 +174,6 @@ impl Tail {
         self.rates.iter().map(&mut add).collect()
     }
 
-    /// Index of the first value at which `risen` reaches this share of the level.
     pub fn find_risen(&self, share: f64) -> usize {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
@@ -211,7 +211,7 @@ fn find_span(values: &[f64]) -> [f64; 2] {
     [at(few).min(0.0), at((sorted.len() - few).saturating_sub(1)).max(0.0)]
 }
 
-/// Averages a periodic curve, as dips belong to its level.
+/// Averages a periodic curve over its period, as recurring dips are part of its level.
 fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
@@ -225,7 +225,8 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Width in seconds, and median rates, which hide a one-second stall in a run of hours. A gap repeats the last rate.
+/// Width of a value in seconds, and the values: median rates of groups of buckets, so that a one-second stall in a run
+/// of hours does not count. A gap repeats the last rate.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -237,14 +238,12 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     (series.width_seconds * group as f64, rates)
 }
 
-// ---- noise ----
-//
 // Noise is symmetric. Falls measure it, as a warm-up only rises; to judge a fall, rises measure it.
 
 /// Correlation times in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
-/// Sign of the movements that are certainly noise.
+/// Sign of the changes of throughput that are certainly noise.
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
@@ -264,8 +263,8 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Fits differences of neighbouring means over 1, 2, 4, ... values by maximum likelihood. `certain` is `FALLS` or
-    /// `RISES`.
+    /// Estimates the noise by maximum likelihood, from differences of neighbouring means over 1, 2, 4, ... values. Only
+    /// differences with the sign `certain` (`FALLS` or `RISES`) are used.
     pub fn measure(values: &[f64], certain: f64) -> Noise {
         let mut seen = Vec::new();
         let mut length = 1;
@@ -328,7 +327,6 @@ impl Noise {
         squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// Standard deviation of the mean.
     pub fn level_error(&self, values: usize) -> f64 {
         self.error_of(&vec![1.0 / values as f64; values])
     }
@@ -355,15 +353,12 @@ fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
     (0..=values.len() - 2 * length).map(at).collect()
 }
 
-/// Clamps outliers towards the median of nine neighbours.
 pub fn draw_in(values: &[f64]) -> Vec<f64> {
     let middles = compute_medians_around(values, 4);
     let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
     let reach = DRAWN_IN * compute_robust_sigma(&away).max(LEAST_SIGMA);
     middles.iter().zip(&away).map(|(middle, away)| middle + away.clamp(-reach, reach)).collect()
 }
-
-// ---- period ----
 
 const FEWEST_PERIODS: usize = 3;
 
@@ -384,7 +379,8 @@ const ERRORS: f64 = 3.0;
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// Period in values. `values` are shares of the level without trend.
+/// Length of a period, as a number of values. `None` if no period was found. `values` are throughputs divided by a
+/// typical throughput, and should have no trend.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
@@ -421,19 +417,17 @@ fn is_explained(values: &[f64], course: &[f64]) -> bool {
     let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let left: f64 = values.iter().enumerate().map(|(place, value)| (value - course[place % period]).powi(2)).sum();
     let (n, p) = (values.len() as f64, period as f64);
-    // Adjusted for one parameter per value of the period.
+    // Adjusted R²: the periodic curve has one parameter for each value of the period.
     let explained = 1.0 - (left / (n - p).max(1.0)) / (total / (n - 1.0).max(1.0));
     let span =
         course.iter().copied().fold(f64::NEG_INFINITY, f64::max) - course.iter().copied().fold(f64::INFINITY, f64::min);
     explained >= LEAST_EXPLAINED && span >= LEAST_SPAN
 }
 
-// ---- segment ----
-
 /// Penalty of each segment, in `sigma`² × ln n (n values; `sigma` includes autocorrelation).
 const PENALTY: f64 = 6.0;
 
-/// A shorter dip that recovers does not end a level.
+/// A dip that recovers, and that has at most this share of the curve's values, does not end a level.
 const DIP_SHARE: f64 = 0.1;
 
 /// Exact least-squares segmentation with a penalty, in O(n²).
@@ -472,7 +466,8 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// `mean`: a segment's logarithm relative to the level. `tolerance`: its maximum, by length and whether it is above 0.
+/// `mean` gives the logarithm of a segment's throughput ÷ the level. `tolerance` gives how far this logarithm may be
+/// from 0, by the segment's length and whether the logarithm is above 0.
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,
@@ -497,8 +492,6 @@ pub fn find_tail_start(
     start
 }
 
-// ---- statistics ----
-
 const MAD_TO_SIGMA: f64 = 1.4826;
 
 pub fn compute_robust_sigma(values: &[f64]) -> f64 {
@@ -516,7 +509,8 @@ pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Factor on a standard error: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
+/// Factor by which autocorrelation increases a standard error: √((1 + ρ) ÷ (1 − ρ)) for a first-order autoregressive
+/// process.
 pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     // Small samples underestimate ρ by about (1 + 3ρ) ÷ n (Kendall 1954).
     let estimate = compute_autocorrelation(residuals, 1);
@@ -525,7 +519,6 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// Median of five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }

@@ -68,7 +68,6 @@ fn make_case(kind: u64, seed: u64) -> Case {
         2 => {
             let seconds: u32 = random.random_range(60..600);
             let cold = 10_f64.powf(random.random_range(-3.0..-1.5));
-            // Beyond 32 GB the plateau is most servers' steady state.
             let pages = (f64::from(seconds) / cold / random.random_range(0.005..0.15)).min(4e6);
             let curve = WarmUp::simple(pages, cold, cold / random.random_range(4.0..60.0)).unwrap();
             case("cold plateau", make_series(Shape::Warming(&curve), seconds, noise, seed), Verdict::NotReached)
@@ -129,7 +128,6 @@ fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     Case { kind, series, truth: Verdict::NotReached, steady_from: None, period: None }
 }
 
-/// Cold at a device's limit until the end, partly read.
 fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..600);
     let reads_per_second = 10_f64.powf(random.random_range(2.0..4.0));
@@ -147,7 +145,6 @@ fn is_right(case: &Case, judgement: &Judgement) -> bool {
     let is_from = case.steady_from.is_none_or(|(early, late)| early <= from && from <= late);
     let found = judgement.period_seconds.unwrap_or(0.0);
     let is_period = case.period.is_none_or(|period| (found / period - 1.0).abs() < 0.1);
-    // A cold level counts too, unless it is called warm.
     let is_level = is_never_warm(case) && !is_called(judgement, true);
     let is_verdict = judgement.verdict == case.truth && !is_called(judgement, false);
     is_level || is_verdict && is_from && is_period
@@ -392,7 +389,7 @@ fn an_end_unlike_the_rest_is_no_level() {
         let usual = compute_median(series.buckets.iter().filter_map(Bucket::rate).collect()).unwrap();
         let is_level = judged.exit_code() == 0;
         assert!(!is_level || judged.steady_tps.unwrap() > 0.74 * usual, "{periods} {phase}: {judged:?}");
-        if judged.undecided == Some(Undecided::TooShort) && judged.reason.contains("for most of its final part") {
+        if judged.undecided == Some(Undecided::TooShort) && judged.reason.contains("run that might be steady") {
             open += 1;
             assert_eq!(judged.should_have_run_seconds, Some(2.0 * judged.run_seconds), "{judged:?}");
         }

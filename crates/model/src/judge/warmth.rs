@@ -49,9 +49,10 @@ pub(super) fn find_warmth(
     let served = series.transactions() - series.transactions_until(tail.start_seconds());
     match floor {
         Some(Floor::Warm) => Warmth::known(true, "fewer than 1 % of its transactions read from the device"),
-        Some(Floor::Falling) => {
-            Warmth::known(false, "reads from the device were still decreasing in the second half of its final part")
-        }
+        Some(Floor::Falling) => Warmth::known(
+            false,
+            "device reads per transaction still decreased from the first to the second half of the steady part",
+        ),
         Some(Floor::Reached(reads)) => {
             let evidence =
                 format!("each transaction read {reads:.2} blocks from the device, as many at the end as before");
@@ -113,7 +114,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if let Some(fast) = find_like_memory(series, tail) {
         return fast;
     }
-    // A cold server's throughput rises by about i ÷ P in i transactions: invisible if P is large. P is inexact.
+    // In i transactions, the throughput of a cold server with P pages rises by about i ÷ P. If P is large, noise hides
+    // this rise. `pages` is only an estimate of P; `TOLD_PAGES` is its safety factor.
     let transactions = series.transactions() - series.transactions_until(slow_seconds);
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
@@ -123,7 +125,11 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     match could_read && (has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise) {
         true => Warmth::known(
             true,
-            format!("its {:.0} transactions could have read all {pages:.0} pages", series.transactions()),
+            format!(
+                "the run's {:.0} transactions were enough to read nearly all {pages:.0} pages, or to show that these \
+                 were already cached",
+                series.transactions()
+            ),
         ),
         false => unknown(format!(
             "over {transactions:.0} transactions, the curve of a cold server with {pages:.0} pages would look equally flat"
@@ -133,12 +139,15 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 // ---- approach ----
 //
-// Late in a warm-up of P pages, transaction i takes T = Tc × (1 + a e^(-i/P)) or, at the device's limit,
-// T = Tc × (1 + (a e^(-i/P))⁴)^¼. Weighs every P, form and reached share (Tc ÷ T) by the curve's end.
+// Late in a warm-up of P pages, transaction i takes T = Tc × (1 + a e^(-i/P)). At the device's limit, it takes
+// T = Tc × (1 + (a e^(-i/P))⁴)^¼. Tc is the time of a transaction on a warm server, and a is a constant.
+//
+// The code tries all combinations of a formula, a value of P and a value of Tc ÷ T at the run's end, the reached share
+// of the warm throughput. A combination has a large weight if it fits the curve's last half well.
 
 const MOST_STRETCHES: usize = 60;
 
-/// Ignored share at the curve's beginning, which depends on how the first pages are read.
+/// Ignored share of the curve, from its beginning: that part depends on how the first pages are read.
 const FROM: f64 = 0.5;
 
 /// Relative difference between real curves and the forms of the model.
@@ -147,8 +156,10 @@ const MISFIT: f64 = 0.015;
 /// Clamps residuals, in standard deviations.
 const FARTHEST: f64 = 4.0;
 
-/// Tested values: throughput at the run's end ÷ a warm server's, and P ÷ transactions. Other rules judge slower rises.
+/// Tested values of the throughput at the run's end ÷ a warm server's throughput.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
+/// Tested numbers of pages P, each divided by the number of transactions in the curve's last half. With a larger P,
+/// throughput rises more slowly; other rules judge such a rise.
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
 /// A rise is unfinished if it has reached less than this share of the warm throughput.
@@ -156,14 +167,16 @@ const UNFINISHED: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
-    /// Reached share of the warm throughput, averaged over all forms.
+    /// Estimated share of the warm throughput that the run reached. It is the mean of all tested shares (`SHARES` and
+    /// 1), weighted by their probability.
     pub share: f64,
     /// Probability that this share is below `UNFINISHED`.
     pub unfinished: f64,
 }
 
-/// `logs` are relative to the final level, `done` are the transactions at the middle of each value. P is at least
-/// `least_pages`.
+/// `logs` are logarithms of each interval's throughput relative to the final level. `done` are the transactions until
+/// the middle of each interval. P is the number of pages that the workload uses. Values of P below `least_pages` are
+/// not tested, except the largest.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
@@ -171,7 +184,6 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
     let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
     let end = done.last().copied().unwrap_or(0.0);
-    // Remaining transactions as shares of all.
     let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
     let sigma = noise.level_error(group).hypot(MISFIT);
     let inflation = compute_inflation(noise, group, ys.len(), sigma);
@@ -193,7 +205,8 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// Variance of a straight trend ÷ its variance if neighbouring means were independent; at least 1.
+/// Factor, at least 1, by which correlated noise increases the variance of the slope of a straight line. The line is
+/// fitted to means of `group` values each. The factor is relative to independent means.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;
@@ -208,8 +221,6 @@ fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
     (-squares.sum::<f64>() / 2.0 / inflation).exp()
 }
 
-// ---- plateau ----
-
 /// A faster transaction does not wait for a device: flash takes 0.1 ms a read, and an index lookup needs two.
 const MEMORY_SECONDS: f64 = 0.15e-3;
 
@@ -219,10 +230,11 @@ const CLIENTS_OF_CORES: f64 = 4.0;
 /// A shorter slow start may be due to connections, catalogs and limiter bursts.
 const SLOW_START_SECONDS: f64 = 10.0;
 
-/// Standard errors that chance exceeds once in 160 times.
+/// Number of standard errors by which a random value exceeds its mean once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// Minimum transactions of a plateau, as a multiple of the pages.
+/// Safety factor for the estimated number of pages that the workload uses. It applies to the checks whether a level
+/// part of the curve has enough transactions to show that the server is warm, or to read all pages.
 const TOLD_PAGES: f64 = 1.5;
 
 /// Requests per page that leave 5 % (e^-3) of the pages unread.
@@ -230,7 +242,8 @@ const READ_PAGES: f64 = 3.0;
 
 const RISEN_SHARE: f64 = 0.8;
 
-/// Read-ahead, and pages outside the table, can reduce a rise's transactions to this share of the computed minimum.
+/// Read-ahead, and pages outside the table, can shorten a warm-up to this share of the computed minimum number of
+/// transactions.
 const OWN_RISE: f64 = 0.5;
 
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {

@@ -66,7 +66,8 @@ pub struct CostCount {
 }
 
 impl CostCount {
-    /// Requires CAP_SYS_ADMIN (BPF_ENABLE_STATS in bpf(2)) unless counting is already on. Loading programs does not.
+    /// Requires CAP_SYS_ADMIN (BPF_ENABLE_STATS in bpf(2)) unless counting is already on. Loading BPF programs
+    /// does not require it.
     pub fn begin() -> CostCount {
         let (counting, refusal) = match enable_stats(Stats::RunTime) {
             Ok(counting) => (Some(counting), None),

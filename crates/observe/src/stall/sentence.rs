@@ -17,7 +17,7 @@ use postgres::LockProcess;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StallKind {
-    /// Sync of a relation's or transaction status file.
+    /// Sync of a relation's file or of a transaction status file.
     FileSync,
     /// A flush of WAL.
     WalFlush,
@@ -72,28 +72,32 @@ impl fmt::Display for Stall {
 /// Classes of wait events in which something else blocks a backend.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
-/// Share of all backends that counts as many.
+/// Here, "many" backends are at least this share of all backends.
 const VICTIMS: f64 = 0.2;
 
-/// Share of working backends whose waits can explain a stall without an increase, as on an always slow device.
+/// Waits of at least this share of the working backends can explain a stall even if the waits have not increased, as
+/// on an always slow device.
 const NEARLY_ALL: f64 = 0.8;
 
-/// Minimum share of the stall's time in file calls, if these are its cause.
+/// Minimum share of the stall that file calls must take to be the stall's cause. Calls for WAL are added up over all
+/// processes, other calls for each process.
 const FILLS: f64 = 0.4;
 
-/// If processors are the cause, as shares of them: minimum increase of use by others, and minimum total use.
+/// Other processes or virtual machines are the cause only if they use at least this share of all processors more than
+/// before, and if at least `ALL_TAKEN` of all processors are in use.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
-/// Minimum share of time with a task waiting for a processor, if clients lack processors.
+/// Clients may lack processors if some task waited for a processor for at least this share of the time.
 const PROCESSOR_WAIT: f64 = 0.8;
 
-/// An average of this many backends means one backend for most of the time.
+/// Minimum average number of waiting backends that counts: one backend for half of the time.
 const SOMEBODY: f64 = 0.5;
 
 const MEMORY_WAIT: f64 = 0.2;
 
-/// If clients are the cause: minimum share of backends waiting for them, and of time with so many.
+/// Clients are the cause only if at least this share of backends waits for clients, for at least `WITH_CLIENT_FOR` of
+/// the stall.
 const WITH_CLIENT: f64 = 0.8;
 const WITH_CLIENT_FOR: f64 = 0.6;
 
@@ -102,10 +106,11 @@ const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// A file's sync waits behind other writes of at least this multiple of its bytes.
+/// A file's sync waits for other writes if these have at least this many times the bytes of the file's own writes.
 const MUCH_MORE: u64 = 4;
 
-/// If a lock holder is the cause: minimum number and share of lock queries that show it.
+/// A lock holder that sleeps or waits for its client is the cause only if at least this number, and at least the share
+/// `MOST`, of pgthaw's lock queries show it.
 const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
@@ -260,8 +265,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The latest lock query that shows the main blocker: the holder most often seen without a lock wait. Later
-    /// queries show brief holders.
+    /// The latest of pgthaw's lock queries that shows the main blocker: the lock holder that most queries show and that
+    /// waits for no lock itself. Later queries may show only sessions that hold a lock briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -281,7 +286,7 @@ impl<'a> Seen<'a> {
         let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
         let holder =
             usual.iter().filter(sleeps).filter(|one| seen_often(one.session.pid)).max_by_key(|one| one.waiters)?;
-        // If a holder waits for a buffer pin, `locks` names that as the cause.
+        // If a lock holder waits for a buffer pin, `locks` reports the pin as the stall's cause.
         let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
@@ -296,7 +301,7 @@ impl<'a> Seen<'a> {
             return Some((StallKind::BufferPin, told));
         }
         let holder = holders.iter().filter(|one| !waits_for(one, "Lock")).max_by_key(|one| one.waiters)?;
-        // A file call explains better why the holder waits.
+        // If the holder is blocked too, long file calls explain the stall better than the lock.
         if BLOCKED.iter().any(|class| waits_for(holder, class)) && self.candidate().is_some() {
             return None;
         }
@@ -436,7 +441,7 @@ impl<'a> Seen<'a> {
         let told = match is_saturated {
             true => format!("the device of {name} was busy {busy}"),
             false => {
-                let before = "a limit, such as a cgroup's, may have delayed them on the way";
+                let before = "a limit, such as a cgroup's, may have delayed requests before they reached the device";
                 format!("reads and writes waited although the device of {name} was busy only {busy}: {before}")
             }
         };
@@ -455,7 +460,6 @@ impl<'a> Seen<'a> {
         self.keep(&["LWLock", "IO"]).then(told)
     }
 
-    /// Cause: more backends are ready than processors are free.
     fn crowd(&self) -> Option<(StallKind, String)> {
         let (all, server, others) = (self.now.processors, self.now.server_processors, self.now.others());
         let are_taken = all > 0.0 && self.now.busy + self.now.steal >= ALL_TAKEN * all;

@@ -8,7 +8,7 @@ use model::{StallFinder, StallSpan};
 
 const STEPS_OF_SECOND: usize = 4;
 
-/// Number of steps before a stall that it is compared with.
+/// Maximum number of earlier steps with which a stall is compared.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
 /// Enough for the longest stall and the time before it.
@@ -17,7 +17,7 @@ const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 /// If fewer than this share of the backends remains, the load has ended, which is no stall.
 const LEFT: f64 = 0.5;
 
-/// Average of working backends below which a server is idle.
+/// A server counts as idle if on average fewer backends than this do anything but wait for their clients.
 const AT_WORK: f64 = 0.1;
 
 #[derive(Clone, Debug)]

@@ -48,7 +48,6 @@ fn stopped(waits: &[(&str, &str, f64)]) -> Step {
     Step { commands: 0, backends, server_processors: 0.0, machine, ..quiet }
 }
 
-/// Consecutive steps. The first ends at twice the step length.
 fn window(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let place = |(place, step): (usize, Step)| Step { end_ns: (place as u64 + 2) * STEP_NS, ..step };
     steps.into_iter().enumerate().map(place).collect()
@@ -275,7 +274,6 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let (kind, sentence) = name(&window(vec![silent.clone(); 8]));
     assert_eq!(kind, StallKind::ClientPause);
     assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
-    // Both edges contain normal traffic, and an onlooker queries once a second.
     let edge = Step { commands: 2_000, asked: (0..16).collect(), ..silent.clone() };
     let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
     let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
@@ -291,7 +289,6 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
         |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
     let during = [vec![edge.clone()], (0..14).map(slow).collect(), vec![edge]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
-    // One waits for a slow client's row; later all return at once and wait for each other's rows.
     let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
     let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
     let slow = Step { commands: 40, asked: (0..16).collect(), ..slow };
@@ -321,7 +318,6 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
     let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
     (silent.machine.processors_busy_seconds, silent.machine.pressure.cpu_some) = (2.0, Some(0.3));
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
-    // So many threads that the clients get no processor.
     silent.machine.pressure.cpu_some = Some(0.95);
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
     silent.machine.pressure.cpu_some = None;
@@ -378,7 +374,6 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     let (kind, sentence) = name(&window(vec![reads; 8]));
     assert_eq!(kind, StallKind::Device);
     assert!(sentence.contains("the device of the data directory was busy 100 % of the time; 15 of 16"), "{sentence}");
-    // Throttled by a cgroup.
     let limited = stopped(&[("IO", "DataFileRead", 15.0)]);
     let (kind, sentence) = name(&window(vec![limited; 8]));
     assert_eq!(kind, StallKind::Device);
@@ -446,7 +441,6 @@ fn a_standstill_of_an_idle_server_is_no_stall() {
             .for_each(|step| stalls.add(step));
         stalls.finish().into_iter().map(|stall| stall.kind).collect::<Vec<_>>()
     };
-    // A pool with occasional health checks.
     assert_eq!(found(5.0, 8, 0.02), []);
     assert_eq!(found(5.0, 8, 0.8), [StallKind::ClientPause], "the same number of long ones is a load");
     assert_eq!(found(1.0, 500, 0.7), [StallKind::ClientPause]);

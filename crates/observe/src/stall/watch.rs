@@ -16,7 +16,7 @@ use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
 use postgres::{LockProcess, read_relation_of_file};
 
-/// Minimum length of a file call whose relation is looked up.
+/// Minimum duration of a system call on a file for which pgthaw looks up the file's relation.
 const TELLING_CALL_NS: u64 = 200_000_000;
 
 #[derive(Debug)]

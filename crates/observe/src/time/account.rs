@@ -314,7 +314,6 @@ impl Told {
         add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
     }
 
-    /// Length of the wait within the observation.
     fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
         let is_same = |first: &&OpenWait| {
             let count = |times: &ProcessTimes| times.waits_for(&open.event).count;

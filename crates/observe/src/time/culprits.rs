@@ -1,4 +1,4 @@
-//! Blockers, idle transactions and temporary files, from sessions. Pure.
+//! Finds blockers, idle transactions and temporary files in data that the caller has read. Does no I/O.
 //!
 //! Part of `--json` and of records: never rename fields.
 
@@ -97,7 +97,7 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Each blocker as it was with the most waiters, largest `held_up_ns` first.
+    /// Blockers seen so far, largest `held_up_ns` first. Each is kept in its state when it had the most waiters.
     pub seen_blockers: Vec<Blocker>,
     /// Most bytes first.
     pub seen_temporary: Vec<TemporaryFiles>,
@@ -181,7 +181,6 @@ mod tests {
         LockProcess { session, waiters, blocked_by: blocked_by.to_vec(), waited_ms, ..LockProcess::default() }
     }
 
-    /// As `1(2(3) 4)`.
     fn text(trees: &[Blocker]) -> String {
         let one = |tree: &Blocker| match tree.behind.is_empty() {
             true => tree.process.session.pid.to_string(),

@@ -16,7 +16,7 @@ use crate::time::source::{ProbeCost, ProgramCost};
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
-/// The values of one second are rates; otherwise they cover the whole span.
+/// In a sample of one second, the values are rates per second. In the summary of a trial, they are totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeUse {
     /// Lifetime: the sum of the fields from `running_seconds` to `unknown_seconds`.
@@ -44,16 +44,13 @@ pub struct TimeUse {
     pub handled: f64,
     /// Time of ended commands, from receipt until the wait for the next one.
     pub handled_seconds: f64,
-    /// Number of waits for lightweight locks.
     pub lwlock_waits: f64,
     /// Number of waits for locks of shared statistics.
     pub statistics_waits: f64,
     pub statistics_seconds: f64,
     /// Backend status updates (pg_stat_activity). `None` if unreadable.
     pub activity_reports: Option<f64>,
-    /// Time of background processes on a processor.
     pub background_running_seconds: f64,
-    /// Time that background processes waited for a processor.
     pub background_ready_seconds: f64,
     /// Time that background processes waited for anything but a processor or new work.
     pub background_waiting_seconds: f64,
@@ -63,11 +60,9 @@ pub struct TimeUse {
     pub explained_ratio: Option<f64>,
     /// Overhead of this measurement: BPF programs and pgthaw's own processor time.
     pub cost_seconds: f64,
-    /// Processes that could not be followed.
     pub lost_processes: f64,
 }
 
-/// Server time in a trial, by use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeFigures {
     /// `bpf`, `memory` or `sql` (docs/waits.md).
@@ -88,18 +83,17 @@ pub struct TimeFigures {
 pub struct TrialTime {
     #[serde(flatten)]
     pub figures: TimeFigures,
-    /// Better sources that were unavailable.
     pub refused: Vec<RefusedSource>,
     pub processes: u32,
     /// Sorted by total time, idle processes last.
     pub statistics: Vec<NamedStatistic>,
     /// Durations of client backends' commands, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
-    /// Number of runs on a processor whose start was missed.
+    /// How often the kernel did not report when a process got a processor and began to run.
     pub recovered: u64,
-    /// Length of the runs counted in `recovered`.
+    /// Time of the runs counted in `recovered`.
     pub recovered_seconds: f64,
-    /// Waits whose wakeup was missed. They include the wait for a processor.
+    /// Waits whose end the kernel did not report. Their time includes the following wait for a processor.
     pub wakes_missed: u64,
     /// Cost of BPF programs, by the kernel's count.
     pub programs: Vec<ProgramCost>,

@@ -1,5 +1,5 @@
-//! Samples processes. Each sample charges the time since the previous one to the activity seen now. A reading between
-//! samples charges it to the activity seen last.
+//! Samples what processes do. Each sample adds the time since the previous one to the activity that it sees. If
+//! `MemoryLooks` is read between two samples, the time until then is added to the activity that was seen last.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,8 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// First charges the time until `at_ns`, so that readings are evenly spaced.
+    /// Reads the sums as of `at_ns`. Assumes that each process has kept the activity of its last sample until then. So
+    /// readings are evenly spaced, even if samples are not.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = lock(&self.0);
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -84,7 +85,6 @@ impl LookSums {
         self.read()
     }
 
-    /// An ended process is reported once.
     pub fn read(&self) -> Reading {
         let mut sums = lock(&self.0);
         let processes = sums.processes.values().map(|(process, _)| process.clone()).collect();
@@ -300,7 +300,8 @@ impl OwnTransactions {
         self.0.ended.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Begun and ended statements. While they differ, the server's count is uncertain.
+    /// Number of pgthaw's statements that have begun, and that have ended. While these numbers differ, it is uncertain
+    /// how many statements the server has counted.
     pub fn counts(&self) -> (u64, u64) {
         (self.0.begun.load(Ordering::Relaxed), self.0.ended.load(Ordering::Relaxed))
     }

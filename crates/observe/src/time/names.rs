@@ -36,7 +36,7 @@ const SLEEP: &str = "sleep";
 
 const UNKNOWN: &str = "unknown";
 
-/// Classes with numbers from 0, in the order of pg_wait_events. Lock and LWLock are numbered differently.
+/// Classes whose events, unlike those of Lock and LWLock, are numbered from 0 in the order of pg_wait_events.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
 /// Clones share learned names.
@@ -85,7 +85,8 @@ impl WaitNames {
         number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
     }
 
-    /// Learns a number's name from a session whose number in memory is the same before and after the query.
+    /// Learns names of wait event numbers. A number gets the name of a session's event if the session's
+    /// process had this number in its memory both before and after the query that returned `sessions`.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
             let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))

@@ -16,10 +16,9 @@ use crate::stall::Stall;
 pub struct LookingCost {
     /// Cost of the BPF programs. `None` without any, or if the kernel does not count it.
     pub kernel: Option<ProbeCost>,
-    /// Why the kernel does not count their cost.
+    /// Why the kernel does not count the cost of the BPF programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_refusal: Option<String>,
-    /// pgthaw's own processor time.
     pub own_cpu_ns: u64,
     pub processors: f64,
 }
@@ -50,8 +49,8 @@ pub struct TimeReport {
     pub clients: TimeShares,
     #[serde(skip)]
     pub lived: Lived,
-    /// Commands, from their receipt until the wait for the next one, most time first. Their time is also in the other
-    /// statistics. Only with source `bpf`.
+    /// Time of commands by group of processes, most time first. A command lasts from its receipt until the wait for the
+    /// next one. `statistics` contains this time too. Only with source `bpf`.
     pub handled_by: Vec<NamedStatistic>,
     /// Commands in progress at the start. Only their time within the observation counts.
     pub begun_before: u64,
@@ -69,7 +68,6 @@ pub struct TimeReport {
     pub blockers: Vec<Blocker>,
     /// At most 100 entries, most bytes first.
     pub temporary_files: Vec<TemporaryFiles>,
-    /// Reductions of the overhead.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
     pub imperfect: Imperfect,

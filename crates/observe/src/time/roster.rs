@@ -72,7 +72,7 @@ impl Roster {
         }
     }
 
-    /// An unseen process that received commands is a client backend.
+    /// A process that pgthaw could not identify counts as a client backend if it received commands.
     pub fn who(&self, process: &ProcessTimes) -> Who {
         let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };

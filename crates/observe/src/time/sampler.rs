@@ -52,7 +52,7 @@ impl TimeSamples {
 /// Consecutive seconds above the budget that end the observation.
 const SECONDS_ABOVE: u32 = 3;
 
-/// Start, monotonic, and number of seconds.
+/// Start of the measurement on the monotonic clock, and its length in seconds.
 type Schedule = (Duration, u32);
 
 /// Dropping it stops the thread at the next tick.
@@ -86,7 +86,7 @@ impl TimeSampler {
         let Err(_closed) = self.opening.recv();
     }
 
-    /// Reads at `start` (monotonic) and at the end of each second.
+    /// Makes the thread read the processes' times at `start` (monotonic clock) and at the end of each second.
     pub fn begin(&self, start: Duration, seconds: u32) {
         // If the thread has ended, it has reported why.
         let _ = self.begin.send((start, seconds));
@@ -210,7 +210,7 @@ const ENTRY: &str = "MyBEEntry";
 pub struct ActivityReports {
     postmaster_pid: u32,
     address: u64,
-    /// By pid: last number read, and its increase since the last `take`.
+    /// By pid: the last value of the process's `st_changecount`, and its increase since the last `take`.
     counted: HashMap<u32, (u32, u32)>,
 }
 
@@ -224,7 +224,7 @@ impl ActivityReports {
         children.iter().any(is_readable).then_some(reports)
     }
 
-    /// Updates before a process's first call are unknown.
+    /// Reads each process's counter of status updates. Updates before pgthaw's first reading of a process are unknown.
     pub fn look(&mut self) {
         for pid in read_children(self.postmaster_pid).unwrap_or_default() {
             let Ok(Some(now)) = read_pointed(pid, self.address, 0) else { continue };

@@ -31,7 +31,7 @@ pub enum Tier {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitEvent {
-    /// PostgreSQL's number, its class in the highest byte. 0: off the processor without an event.
+    /// PostgreSQL's number of the event, with its class in the highest byte. 0: off the processor without an event.
     Number(u32),
     Named(String, String),
     Unknown,
@@ -119,19 +119,18 @@ impl WrittenTo {
 pub struct FileTimes {
     #[serde(flatten)]
     pub file: FileName,
-    /// Name of the relation, if known.
     pub relation: Option<String>,
     /// Syncs in which a process slept.
     pub syncs: Statistic,
     /// Whether a sync is in progress. It is counted with its length so far.
     pub lasts: bool,
-    /// Number of other calls in which a process slept, usually writes.
+    /// Number of writes and sync_file_range calls in which a process slept.
     pub sleeps: u64,
-    /// Time slept in these other calls.
+    /// Time slept in the calls counted in `sleeps`.
     pub slept_ns: u64,
-    /// Written by the server's processes. Zero without a write tracepoint.
+    /// Writes by the server's processes. Zero if the file system has no write tracepoint.
     pub written: Written,
-    /// Written since the last sync that slept.
+    /// Writes since the start of the last sync in which a process slept.
     pub unsynced: Written,
 }
 
@@ -211,7 +210,7 @@ pub struct ProcessTimes {
     /// Runs on a processor whose start was missed, timed by the scheduler.
     pub recovered: u64,
     pub recovered_ns: u64,
-    /// Waits whose wakeup was missed. They include the wait for a processor.
+    /// Waits whose end the kernel did not report. Their time includes the following wait for a processor.
     pub wakes_missed: u64,
 }
 
@@ -270,7 +269,6 @@ pub struct ProbeCost {
 pub struct ProgramCost {
     pub name: String,
     pub runs: u64,
-    /// Total run time.
     pub total_ns: u64,
 }
 
@@ -331,7 +329,7 @@ pub trait TimeSource: Send {
         Ok(Vec::new())
     }
 
-    /// Stops counting received commands to reduce the cost. True if it counted them.
+    /// Stops counting the commands from clients, to reduce the cost. Returns false if the source did not count them.
     fn drop_receives(&mut self) -> bool {
         false
     }
@@ -366,7 +364,6 @@ pub enum FileKind {
     Other,
 }
 
-/// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct FileName {
     /// Path below the data directory, such as `base/16386/16387.1`; for temporary files, their directory. Empty if

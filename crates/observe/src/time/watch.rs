@@ -19,8 +19,8 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// Interval of queries for the server's processes (shorter-lived ones may stay unknown) and, with stall detection, of
-/// readings of wait times.
+/// Maximum interval between queries for the server's processes and, with stall detection, between readings of wait
+/// times. A process that lives for a shorter time may stay unknown.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Interval of queries for the server's processes when the overhead budget is tight.
@@ -40,7 +40,8 @@ pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
-    /// This connection's transactions, to add to `own` after the next query, with which the server counts them.
+    /// Number of this connection's transactions that the server's statistics do not include yet. The next query of
+    /// pg_stat_activity flushes the statistics. pgthaw then adds this number to `own`.
     untold: u64,
     asked_at: Instant,
     culprits_at: Instant,
@@ -55,8 +56,9 @@ pub struct Watch {
     unnamed: Vec<u32>,
     pub(crate) stalls: Option<StallWatch>,
     earlier_stalls: Vec<Stall>,
-    /// The last reading and, from earlier ones, the processes that ended; both not yet summed up.
+    /// Last reading, not yet summed up.
     latest: Option<Reading>,
+    /// Ended processes of earlier readings, not yet summed up.
     ended: Vec<ProcessTimes>,
     lasting: Vec<FileCall>,
     read_at_ns: u64,

@@ -1,4 +1,4 @@
-//! Progress of checkpoints, from counters and the checkpointer's wait event. Without I/O.
+//! Computes the progress of checkpoints from counters and the checkpointer's wait event. Does no I/O.
 //!
 //! Part of `--json` and of records: never rename fields.
 
@@ -6,14 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use postgres::CheckpointPulse;
 
-/// Phase of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointPhase {
     /// Unknown, because the wait event is hidden.
     #[default]
     Unknown,
-    /// No checkpoint runs.
     Idle,
     /// Writes buffers, or pauses because it is ahead of schedule.
     Writing,
@@ -21,7 +19,6 @@ pub enum CheckpointPhase {
     Syncing,
 }
 
-/// State and counters of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
@@ -29,7 +26,6 @@ pub struct CheckpointStep {
     pub running_ns: Option<u64>,
     /// Written buffers of the current checkpoint; 0 without one.
     pub buffers: u64,
-    /// The last finished checkpoint.
     pub last: Option<LastCheckpoint>,
     /// Timed checkpoints since the statistics reset.
     pub timed: u64,
@@ -49,18 +45,14 @@ pub struct CheckpointStep {
     pub write_ms_added: f64,
     /// Time of flushing in checkpoints that ended since the last reading.
     pub sync_ms_added: f64,
-    /// Timed checkpoints since the last reading.
     pub timed_added: u64,
-    /// Requested checkpoints since the last reading.
     pub requested_added: u64,
 }
 
-/// A finished checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LastCheckpoint {
     /// Unix time in milliseconds.
     pub ended_at_ms: i64,
-    /// Written buffers.
     pub buffers: u64,
     pub write_ms: f64,
     pub sync_ms: f64,

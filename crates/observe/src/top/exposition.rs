@@ -62,7 +62,7 @@ impl Metric {
     }
 }
 
-const TRANSACTIONS: &str = "Finished transactions by pg_stat_database, without pgthaw's own.";
+const TRANSACTIONS: &str = "Finished transactions according to pg_stat_database, without pgthaw's own.";
 const SESSIONS: &str = "Client sessions, without pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints started.";
 const MEMORY: &str = "The machine's memory: available, used for cached files, dirty, or being written back.";
@@ -72,7 +72,7 @@ const METRICS: [Metric; 39] = [
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
     Step(
         "pgthaw_explained_ratio",
-        "Share of the processes' lifetime in the last step for which their state is known.",
+        "Time that processes spent in known states, divided by their total lifetime, in the last step.",
         |step| step.explained,
     ),
     Step(
@@ -90,7 +90,7 @@ const METRICS: [Metric; 39] = [
     Step("pgthaw_lost_processes", "Processes that pgthaw did not measure because there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    Step("pgthaw_recovered_total", "Times a process ran on a processor without a report of its start.", |step| {
+    Step("pgthaw_recovered_total", "How often the kernel did not report when a process got a processor.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
     Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not report.", |step| {

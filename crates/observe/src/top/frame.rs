@@ -83,7 +83,6 @@ pub struct Activity {
     pub ready: Option<f64>,
     /// Waiting for a heavyweight lock or a buffer pin.
     pub lock: f64,
-    /// Waiting for a lightweight lock.
     pub lwlock: f64,
     /// Waiting for a read or write.
     pub io: f64,
@@ -91,7 +90,6 @@ pub struct Activity {
     pub other: f64,
     /// Hidden for lack of privileges.
     pub unseen: f64,
-    /// Waiting for the client.
     pub client: f64,
     /// Background processes without work.
     pub idle: f64,
@@ -118,7 +116,7 @@ impl Activity {
         activity
     }
 
-    /// Processes that waited neither for a client nor for work, or are hidden.
+    /// Processes that waited neither for a client nor for work, and processes whose state is unknown.
     pub fn busy(&self) -> f64 {
         self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }
@@ -202,12 +200,9 @@ pub struct ServerStep {
     /// Before PostgreSQL 15, includes those of pgthaw's new connections.
     pub rollbacks: u64,
     pub own_transactions: u64,
-    /// Blocks found in shared_buffers.
     pub blocks_hit: u64,
-    /// Blocks read into shared_buffers.
     pub blocks_read: u64,
     pub block_size: u32,
-    /// Written to temporary files.
     pub temporary_bytes: Bytes,
     pub deadlocks: u64,
     /// Time in statements. `None` before PostgreSQL 14.
@@ -217,7 +212,6 @@ pub struct ServerStep {
     pub clients: u32,
     /// Sessions with a running query.
     pub active: u32,
-    /// Sessions idle in a transaction.
     pub idle_in_transaction: u32,
     /// Age of the oldest running query.
     pub longest_query_ns: Option<u64>,
@@ -225,7 +219,8 @@ pub struct ServerStep {
     pub longest_transaction_ns: Option<u64>,
 }
 
-/// Use of the machine since the last reading, scaled to a second. `second` is always 1.
+/// Use of the machine since the last reading, scaled to one second. The field `second` is always 1 here;
+/// elsewhere it is the number of a sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct MachineStep {
     /// Time since the last reading.
@@ -396,7 +391,7 @@ pub mod tests {
     fn a_mean_is_of_the_waits_that_have_ended() {
         let mut span = span();
         let reads = name("client backend", "Client", "ClientRead");
-        // Half of the 2 s is a silent client's unfinished wait.
+        // Of the 2 s, the 500 ended waits took 1 s, and a wait that has not ended took 1 s.
         let lasting = Lasting { count: 1, longest_ns: 9 * SECOND, within_ns: SECOND };
         span.statistics.insert(reads.clone(), {
             let mut ended = Statistic::of_time(0, 2 * SECOND);
@@ -422,7 +417,6 @@ mod rates_tests {
         let machine = MachineStep { length_ns: SECOND, fetched_bytes: Some(Bytes(2 << 13)), ..MachineStep::default() };
         let mut rates = Rates::default();
         for second in 0..30 {
-            // The server reports every other second.
             let told = if second % 2 == 0 { 2 } else { 0 };
             let server = ServerStep {
                 length_ns: SECOND,

@@ -13,7 +13,6 @@ pub fn read_steps(bytes: &[u8]) -> Vec<TopFrame> {
     std::iter::from_fn(|| reader.read().ok().flatten()).collect()
 }
 
-/// Reads steps from lines, which it compresses after a valid head.
 pub fn read_lines(lines: &[u8]) -> Vec<TopFrame> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let head: &[u8] = b"{\"pgthaw_top\":1,\"pgthaw\":\"0\"}\n";

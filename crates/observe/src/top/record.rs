@@ -18,7 +18,7 @@ use host::files::{Directory, FILE_MODE, directory_of, open_regular};
 
 const FORMAT: u32 = 1;
 
-/// Maximum length of a line: ten times a step with several hundred names.
+/// Maximum bytes of a line: ten times those of a step with several hundred wait events.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum number of steps: about two weeks with a step each second.

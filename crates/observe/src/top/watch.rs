@@ -75,7 +75,7 @@ impl TopWatch {
     /// Returns why the server is gone, or `None` if the frames' receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        // Makes the server count connecting and preparing before the first reading of its counters.
+        // Flushes the statistics of this connection's earlier transactions, before pgthaw first reads the counters.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
@@ -87,7 +87,7 @@ impl TopWatch {
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
-            missing.push(Missing::new("stalls", "they require steps of a second or longer", None));
+            missing.push(Missing::new("stalls", "stall detection requires steps of a second or longer", None));
         }
         missing.extend(here.missing);
         if let Some(Err(error)) = &fetched {
@@ -284,7 +284,7 @@ fn find_missing(
     let mut missing = Vec::new();
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
-        let what = "cost of the BPF programs (so the budget covers only the processor time of pgthaw itself)";
+        let what = "cost of the BPF programs (the budget therefore covers only pgthaw's own processor time)";
         Missing::new(what, why, None)
     }));
     for one in refused {
@@ -355,8 +355,8 @@ impl PulseReader {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                // A session sends its statistics only after it reads a table, which this query does not, so the server
-                // counts it together with the next one.
+                // A session reports its transactions only after it has read a table. This query reads none, so the
+                // server counts its transaction together with that of the next query.
                 let checkpoints = match knows_checkpoints {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
@@ -379,8 +379,8 @@ impl PulseReader {
 }
 
 /// Returns the counters, and the number of pgthaw's transactions in them. Neither includes this query. Queries again
-/// if another session of pgthaw was active. `untold`: this connection's transactions that the server counts with the
-/// query.
+/// if another session of pgthaw was active. `untold`: number of this connection's earlier transactions that the server
+/// counts only together with this query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],
@@ -426,7 +426,6 @@ impl MachineWatch {
         read_monotonic().saturating_sub(self.before.monotonic)
     }
 
-    /// Use of the machine since the last call, scaled to a second.
     pub fn take(&mut self) -> MachineStep {
         let now = GaugeReading::read_machine(&self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());

@@ -21,8 +21,8 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// Milliseconds after a whole second at which the server starts, to be ready shortly before the race, which begins with
-/// a second: what autoprewarm reads earlier is a head start.
+/// The server starts this many milliseconds after a whole second. The race begins at a whole second, so the server is
+/// ready only shortly before it. Pages that autoprewarm reads before the race are a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);

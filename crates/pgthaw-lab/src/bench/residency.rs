@@ -12,7 +12,7 @@ use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks,
 /// Number of equal pieces of a relation in its strip: as many as a report can draw.
 const PIECES: u64 = 64;
 
-/// Maximum number of relations with a strip. The largest are chosen.
+/// Maximum number of relations whose cached shares the report draws. The largest are chosen.
 const RELATIONS: usize = 12;
 
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
-    // Ignores errors: without pg_buffercache, the strip of shared_buffers stays empty.
+    // Ignores errors: without pg_buffercache, the report shows no blocks in shared_buffers.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
@@ -111,7 +111,6 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// Returns the first byte of piece `index`.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }

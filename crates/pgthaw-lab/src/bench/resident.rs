@@ -247,7 +247,9 @@ impl Watch {
         Ok(Watch { files: opened, windows, exact_at: None })
     }
 
-    /// Counts resident pages. Checks each page periodically and near `goal`, except in completely seen windows.
+    /// Counts the wanted pages seen in the page cache. Most calls only estimate this number, from the number of cached
+    /// pages in each window. A call checks each page if the last such check is `EXACT_INTERVAL` old, or if the count is
+    /// near `goal`. It skips windows whose wanted pages have all been seen.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -396,7 +398,6 @@ const LARGEST_READ: u64 = 256 << 10;
 /// The same number as in `pgthaw restore`.
 const THREADS: usize = 16;
 
-/// Writes one range per line: first byte, number of bytes, file.
 pub fn write_list(path: &Path, wanted: &Wanted) -> Result<()> {
     let page_bytes = wanted.page_bytes;
     let line = |file: &WantedFile, start: u64, end: u64| {
@@ -553,7 +554,6 @@ mod tests {
 
     #[test]
     fn gaps_are_read_over_until_the_bytes_cost_more_than_the_reads() {
-        // Three runs of two pages, with gaps of 2 and 94 pages.
         let files = vec![file(&[(0, 2), (4, 6), (100, 102)])];
         let at = |riops, pages| compute(files.clone(), &disk(riops, pages)).unwrap();
         let expensive_reads = at(1, 1000);

@@ -44,7 +44,7 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// Start state, without disk limit and read-aheads, which `measure` has undone.
+    /// Start state. Its fields `limit` and `read_aheads` are empty, because `measure` has undone both.
     started: Started,
     command: String,
     file_systems: GroundFacts,

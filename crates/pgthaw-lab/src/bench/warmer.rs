@@ -104,7 +104,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // fio's output holds only the figures in `own`.
+                // fio's output is not kept, because it contains only the figures in `own`.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),

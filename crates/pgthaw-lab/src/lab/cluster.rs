@@ -59,7 +59,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Prepares the cluster, but does not start it. Stops a lab server whose cluster is borrowed.
+    /// Prepares the cluster, but does not start it. To borrow a lab server's cluster, first stops the lab server.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -212,7 +212,7 @@ impl Lab {
         Ok((Bytes(pages * self.page_cache.page_bytes()), Bytes(total)))
     }
 
-    /// Evicts the cluster's files. PostgreSQL's programs stay cached, as after a restart.
+    /// PostgreSQL's programs stay cached, as after a restart.
     pub fn apply_evict(&self) -> Result<StartState> {
         let unless_cold = |state: StartState| if state.verdict == "cold" { Ok(state) } else { self.evict_once() };
         (1..EVICTION_TRIES).try_fold(self.evict_once()?, |state, _| unless_cold(state))

@@ -154,7 +154,7 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
         let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
         let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
         let make = format!("CREATE TABLESPACE {name} LOCATION '{location}'");
-        run_statement(connection, "create a tablespace of the study", &make).await?;
+        run_statement(connection, "create a tablespace for tables or indexes", &make).await?;
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE 
 
 async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<()> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
-    let action = "move tables or indexes to their device";
+    let action = "move tables or indexes to the tablespace that pgthaw created for them";
     // Tables and materialised views. Partitioned tables have no files.
     let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
     let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;
@@ -372,7 +372,8 @@ const REPLACED: &str = "replaced";
 /// Copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// The data directory is last: the other copies count only once its copy is complete.
+    /// Directories in the order of copying. The data directory is last: even if pgthaw is killed, a data directory
+    /// exists only if all other copies are complete.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }

@@ -51,7 +51,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Creates limits for devices and memory. `None` if nothing is limited, or without a device.
+/// `None` if nothing is limited, or without a device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -259,7 +259,7 @@ impl OwnFileSystem {
         deviations.map(|one| Finding::NotInForce { what: format!("{}{of}", one.what), reason: one.found }).collect()
     }
 
-    /// Describes the devices if there are several. `disk` names the main device's disk.
+    /// `disk` names the main device's disk.
     pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);

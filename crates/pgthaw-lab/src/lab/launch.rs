@@ -1,4 +1,4 @@
-//! Programs that wait in a shell, their gate, until a given instant, and report their cost.
+//! Starts programs at a given instant, and reads their cost. Until then, a shell (the gate) waits in their place.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -44,7 +44,8 @@ impl Launch {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Starts the program behind its gate. Its output goes to `NAME.out` and `NAME.err` in `directory`.
+    /// Starts a shell that runs the program when `Running::go` is called. The program's output goes to `NAME.out` and
+    /// `NAME.err` in `directory`.
     pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
         let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
         let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
@@ -266,7 +267,7 @@ pub trait Generator: Debug {
     /// Time from boot to the load's end; `None` while it runs.
     fn poll(&mut self) -> Result<Option<Duration>>;
 
-    /// Ends the load early. Transactions in progress complete.
+    /// Transactions in progress complete.
     fn end_early(&mut self);
 
     /// Transactions in each second reported so far.
@@ -280,7 +281,6 @@ pub fn program_error(program: &'static str, running: &Running) -> Error {
     Error::Program { program, output: complaints_of(&running.read_stderr()).unwrap_or_else(nothing) }
 }
 
-/// Returns standard error without pgbench's progress lines.
 pub fn complaints_of(said: &str) -> Option<String> {
     let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
     (!complaints.is_empty()).then(|| complaints.join("\n"))

@@ -44,7 +44,7 @@ pub struct LocalPgbench {
 }
 
 impl LocalPgbench {
-    /// Starts pgbench behind its gate. Its logs are in `directory`.
+    /// Prepares pgbench, which starts when `go` is called. Its logs are below `directory`.
     pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench> {
         let logs = directory.join(LOGS);
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;

@@ -21,8 +21,8 @@ use postgres::{
 /// Database for pgthaw's own queries: the benchmark's pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Delays until a final reading of statistics is complete. Backends report counters when they end, other processes
-/// every fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
+/// Waiting times before a final reading of statistics, so that it is complete. Backends report counters when they end,
+/// other processes every fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
@@ -104,7 +104,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     // The postmaster signals this session only after its own reload.
     while read_load_time(connection).await? == before {
         if asked_at.elapsed() > RELOAD_LIMIT {
-            let reason = format!("the server had not reloaded it after {} s", RELOAD_LIMIT.as_secs());
+            let reason = format!("the server had not reloaded its configuration after {} s", RELOAD_LIMIT.as_secs());
             return Ok(Some(Finding::NotInForce { what: "the configuration file of the trial".into(), reason }));
         }
         tokio::time::sleep(RELOAD_POLL).await;
@@ -206,7 +206,6 @@ pub fn find_program(name: &str) -> Option<String> {
 const LIBRARY_SETTINGS: [&str; 3] =
     ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
 
-/// Libraries loaded on first use.
 const LOADED_WHEN_NEEDED: [&str; 4] = ["plpgsql", "plperl", "pltcl", "plpython"];
 
 pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String, Programs>> {
@@ -316,7 +315,7 @@ mod tests {
         kill_process(postmaster, Signal::STOP).unwrap();
         cluster.replace_settings(&[set("work_mem", "7MB")]).unwrap();
         let finding = apply_reload(&mut connection).await.unwrap().unwrap();
-        assert!(finding.to_string().contains("had not reloaded it after 2 s"), "{}", finding.to_string());
+        assert!(finding.to_string().contains("not reloaded its configuration after 2 s"), "{}", finding.to_string());
         let told = read_deviation(&mut connection, "7MB").await;
         assert_eq!(told.as_deref(), Some("requested 7MB, but it is 5120 (in kB)"));
 

@@ -255,7 +255,8 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Limits by part; empty with one device. `disk` limits the device of the data directory.
+    /// Disk limits of each part of the cluster (such as WAL); empty if all parts are on one device. `disk` is the
+    /// limit of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }

@@ -90,7 +90,7 @@ pub struct BenchArguments {
 
     /// Write a report to this file
     ///
-    /// Default: none; for demo pgthaw-demo.html in the working directory.
+    /// Without this option, only the study demo writes a report: pgthaw-demo.html in the working directory.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -204,7 +204,6 @@ impl BenchArguments {
         Ok(sweep)
     }
 
-    /// Replaces `scale = "auto"`.
     fn settle_scale(&self, text: &str) -> anyhow::Result<String> {
         let study: toml::Table = text.parse()?;
         if study.get("points").and_then(|points| points.get("scale")?.as_str()) != Some(AUTO) {
@@ -408,7 +407,6 @@ enum Begin {
     Once,
 }
 
-/// A signal or an error of `hear` ends the studies cleanly.
 async fn run_studies(
     asked: Vec<StudyAsked>,
     begin: Begin,

@@ -26,8 +26,8 @@ const FORECAST_BYTES_MAX: u64 = 64 << 20;
 ///
 /// A warm curve has the level of a warm server. Also judges forecasts.
 ///
-/// Exit status: 0 steady, unless known to be the level of a cold server; 10 not steady, or that level; 11 as 0, but with periodic dips; 12
-/// degrading; 1 to 3 on errors. The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
+/// Exit status: 0 steady; 11 steady with periodic dips; 12 degrading; 10 not steady, or steady but known not to be warm; 1 to 3 on errors.
+/// The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
 #[derive(Debug, Args)]
 pub struct JudgeArguments {
     /// pgbench's progress or log, a CSV file, -, or a stored study
@@ -174,7 +174,6 @@ fn worst(codes: impl Iterator<Item = u8>) -> u8 {
     codes.max_by_key(gravity).unwrap_or(NO_LEVEL)
 }
 
-/// pgbench writes no line longer than this.
 const LONGEST_LINE: u64 = 64 << 10;
 const LONG_LINE: &str = "it has a line of more than 65536 bytes, which pgbench never writes";
 
@@ -198,7 +197,7 @@ impl Explain for Unreadable {
         let hint = match self.source.kind() {
             io::ErrorKind::NotFound => "`pgthaw results` lists stored runs; a name with a dot or slash means a file",
             io::ErrorKind::IsADirectory => {
-                "give a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
+                "give a file in the directory: the output of `pgbench --progress`, or a log of pgbench, pgbench_log.*"
             }
             _ => return None,
         };

@@ -48,7 +48,7 @@ enum Action {
 
         /// Show where the servers' time went at each point
         ///
-        /// Lists commands read and handled, waits, and processors.
+        /// Shows the number and time of commands, the time of waits, and how many processors the server used.
         #[arg(long)]
         time: bool,
     },
@@ -185,7 +185,6 @@ pub struct Head<'a> {
     total_seconds: Option<f64>,
     /// Sorted by number, or fastest first if only the warmer varies.
     points: &'a [PointSummary],
-    /// Ratios of the warmers' times.
     ratios: &'a [WarmerRatio],
     /// Effects of warmers on the load.
     traffic: &'a Traffic,
@@ -260,8 +259,8 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> Re
     Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
-/// Without a second side, compares the two identical measurements of each point of an A/A sweep (`--aa`) in every
-/// metric.
+/// Compares two sides. If only one is given, compares the two identical measurements of each point of an A/A sweep
+/// (`--aa`), by default in every metric.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
@@ -368,7 +367,7 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // The local copy first: if the server then fails, the study is still found there.
+    // Drops the local copy first: if the server then fails, it still has the study, and the command can be repeated.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

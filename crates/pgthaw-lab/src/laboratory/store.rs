@@ -94,7 +94,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
     }
 }
 
-/// Sends results to the server. Unsent results stay stored, which is no failure.
+/// Unsent results stay stored, which is no failure.
 pub async fn close_written(store: Store) -> Result<(), results::Error> {
     match store.send().await {
         Ok(damaged) => remark_unsent(&damaged),

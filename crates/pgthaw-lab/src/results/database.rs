@@ -66,7 +66,7 @@ macro_rules! either {
 }
 pub(super) use either;
 
-/// Binds a query's values. `$document` converts a JSON document to the type of the database.
+/// `$document` converts a JSON document to the type of the database.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
         // Generated statements would fill the cache of prepared statements.

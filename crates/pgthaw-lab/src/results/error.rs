@@ -169,7 +169,7 @@ impl Explain for Error {
             }
             // SQLITE_BUSY.
             Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => {
-                "another program has locked the file, such as `sqlite3` within a transaction; wait until it ends"
+                "another program (such as `sqlite3` with an open transaction) has locked the file; wait until that program releases the lock"
             }
             Error::Damaged { .. } | Error::Table(_) | Error::File { .. } | Error::Access { .. } => return None,
         };

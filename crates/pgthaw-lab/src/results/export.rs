@@ -66,7 +66,7 @@ fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
     })
 }
 
-/// Columns of each export. Rows of seconds also have every measure that the view `sweep_seconds` lacks.
+/// Columns of each export. For seconds, also one column for each measure that the view `sweep_seconds` lacks.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     let mut all = [POINTS, TRIALS, SECONDS].map(|list| parse_columns(list).collect::<Vec<_>>());
     let of_view: Vec<&str> = all[2].iter().map(|column| column.name).collect();
@@ -174,7 +174,7 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
-/// One line a row; NULL is an empty field.
+/// NULL is an empty field.
 struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {

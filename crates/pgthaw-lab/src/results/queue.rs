@@ -122,7 +122,6 @@ impl Store {
     }
 }
 
-/// Treats a timeout as an unreachable server.
 async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(SEND_LIMIT, asked).await.unwrap_or_else(|_| {
         let late = io::Error::new(io::ErrorKind::TimedOut, format!("timeout after {} s", SEND_LIMIT.as_secs()));

@@ -36,7 +36,7 @@ pub(super) struct KeptSweep {
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
 
-/// More trials would delay a page too long.
+/// Maximum number of trials for which `serve` computes the noise. More would delay the web page too long.
 const NOISE_TRIALS_MAX: u32 = 1000;
 
 impl Store {
@@ -62,7 +62,6 @@ impl Store {
         Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
     }
 
-    /// Finds a study by id, by a unique prefix of its id, or as `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
@@ -99,7 +98,6 @@ impl Store {
         Ok(sweeps.into_iter().filter_map(|kept| kept.id).collect())
     }
 
-    /// Point number and repeat of stored trials.
     pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>> {
         let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
         Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
@@ -255,7 +253,6 @@ fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
 }
 
 impl Error {
-    /// Turns "not found" into "neither a file nor a run", except for `newest`.
     pub fn of_file_or_run(self, named: &str) -> Error {
         match self {
             Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
@@ -272,7 +269,6 @@ pub struct Listed {
     pub damaged: Vec<DamagedStudy>,
 }
 
-/// A stored study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyLine {
     // Empty if unreadable.

@@ -21,13 +21,13 @@ pub(super) trait Columns: Sized {
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
 }
 
-/// Declares the columns of a record by field name. Other fields follow a keyword:
-/// - `optional`: may be NULL;
-/// - `json`: a document, `optional_json`: may be NULL;
-/// - `text`: a number without an SQL type, as text;
-/// - `apart`: stored elsewhere; read as its default.
+/// Declares the columns of a record by the names of its fields. Fields with special columns are listed after a keyword:
+/// - `optional`: the column may be NULL;
+/// - `json`: a JSON document; `optional_json`: a JSON document or NULL;
+/// - `text`: a number as text, because SQL has no type for it;
+/// - `apart`: no column here, because the value is stored elsewhere or computed; `read` sets the field to its default.
 ///
-/// An unlisted field does not compile.
+/// A record with an unlisted field does not compile.
 macro_rules! columns {
     ($record:ident {
         $($field:ident),*
@@ -73,7 +73,6 @@ impl Row {
         self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
     }
 
-    /// Reads a record and removes secrets.
     pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
         let mut record = T::read(self)?;
         record.hide_secrets();
@@ -180,7 +179,7 @@ columns!(SweepTrial {
     ; apart samples, os_samples, wait_samples, scripts
 });
 
-/// A queued study (without trials) or trial, which the server lacks.
+/// A queued study or a queued trial, which the results server lacks. Each trial of a study is queued separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub id: String,
@@ -211,8 +210,8 @@ const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;
 
-/// Stores measures in one JSON column, so that a new one needs no column; lists and objects in `lists`, because SQL
-/// queries them differently.
+/// Stores all measures in one JSON column, so that a new measure needs no new column. Lists and objects are in the
+/// column `lists`, because SQL queries them differently.
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
         let mut flat = flatten(self);

@@ -18,7 +18,6 @@ use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_o
 use host::linux::own_program::state_home;
 use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_string};
 
-/// "thaw" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
 /// Finds triggers, and objects with a name from pgthaw's schema ($1) but another CREATE statement. Reading a
@@ -63,7 +62,6 @@ pub(super) struct Link {
     pub failed_at: Option<Instant>,
 }
 
-/// `$XDG_STATE_HOME/pgthaw/results.sqlite`, or below `~/.local/state`.
 pub fn default_path() -> Result<PathBuf> {
     Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
 }
@@ -143,7 +141,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Begins a transaction. On a server, first checks which code could run in it.
+    /// Begins a transaction. On a server, first checks that no foreign code, such as a trigger, could run then.
     pub(super) async fn begin(&self) -> Result<Transaction> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
         if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
@@ -227,7 +225,7 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
-    /// Reads rows of a study. An unreadable row counts as damage of the study.
+    /// An unreadable row counts as damage of the study.
     pub(super) async fn read_of_study<T>(
         &self,
         id: &str,
@@ -308,7 +306,7 @@ fn require_own_journals(path: &Path) -> Result<()> {
         name.push(suffix);
         let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
         let (Ok(journal), Ok(file)) = (journal, file) else { continue };
-        // A shared file may have a journal from this user's writes.
+        // If this user writes to a results store of another user, the journal belongs to this user.
         let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
         if !journal.is_file() || !is_own {
             let reason = "another user created a journal beside the results store; remove it, or store results where only you can write";

@@ -14,7 +14,7 @@ use super::{Error, Result};
 /// The SQL files repeat this name.
 const SCHEMA: &str = "pgthaw";
 
-/// Timeouts for answers, and for foreign transactions that may change the schema.
+/// Timeouts for the server's answers, and for the end of other sessions' transactions that may change the schema.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const UNFINISHED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
@@ -69,8 +69,8 @@ async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-/// Checks, waits for transactions that may be adding objects, and checks again: their roles may have lost the
-/// privileges since.
+/// Checks the schema, waits for transactions that may be adding objects to the schema, and checks again. The first
+/// check does not see these objects, and accepts a role that has lost its privileges after adding an object.
 async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     let begun = Instant::now();
     let mut transaction = connection.begin_with(BEGIN).await?;

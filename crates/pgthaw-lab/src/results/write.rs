@@ -68,7 +68,6 @@ pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) 
     transaction.insert("sweeps", vec![run.put(Values::default())], UPDATE_SWEEP).await.map(drop)
 }
 
-/// Leaves an existing trial unchanged if `on_conflict` ignores conflicts.
 pub(super) async fn insert_sweep_trial(
     transaction: &mut Transaction,
     trial: &SweepTrial,

@@ -1,5 +1,5 @@
-//! The running trial. Its process writes each second to a file in /dev/shm (a board), because writes to a disk would
-//! distort the measurement. `serve` reads the board.
+//! The running trial. Every second, the trial's process writes the figures of that second to the board, a file in
+//! memory (below XDG_RUNTIME_DIR or /dev/shm). Writes to a disk would distort the measurement. `serve` reads the board.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -20,11 +20,11 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// Number of attempts to lock a board. Readers lock it for microseconds, or a few time slices on a busy machine.
+/// Number of attempts to lock a board (the file with a running trial's figures). Readers lock a board for microseconds,
+/// or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A trial that runs on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LiveTrial {
     pub sweep_id: String,
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Writes the running trial to a board file, ignoring errors.
+/// Writes the figures of the running trial to the board, a file that `serve` reads. Ignores errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
@@ -73,7 +73,6 @@ impl Board {
         Board { sweep_id: sweep.id.clone(), question: sweep.subject(), place, name }
     }
 
-    /// Discards the previous trial.
     fn begin(&mut self, trial: &SweepTrialStarted) {
         let header = LiveTrial {
             sweep_id: self.sweep_id.clone(),
@@ -138,8 +137,8 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// Removes `name`, unless it may be a new board because `file` was removed. Under the exclusive lock, nobody else
-/// removes `file`.
+/// Removes the board `name`, opened as `file`, unless another process has removed `file`: `name` may then be a
+/// new board. Under the exclusive lock, no other process removes `file`.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);
@@ -179,7 +178,8 @@ fn directory() -> PathBuf {
     )
 }
 
-/// Creates a board, or takes over a killed process's. Tries again if a reader removes it first.
+/// Creates and locks a board, or takes over the board of a killed process. Tries again if a reader has locked or
+/// removed the file.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
     let open = |attempt| {
         if attempt > 0 {

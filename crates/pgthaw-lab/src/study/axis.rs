@@ -23,11 +23,11 @@ pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 /// Latency limits, from pgbench's resolution (1 µs) to the length of the longest trial (a week).
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// Not allowed in a study: pgthaw parses the log, and reads counters and pg_stat_activity.
+/// Settings that a study cannot change: pgthaw needs them to parse the log and to read counters and pg_stat_activity.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// Not allowed in a study: pgthaw sets these, to reach the server and its log.
+/// Settings that a study cannot change: pgthaw sets them, to reach the server and its log.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
@@ -121,7 +121,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects a definition whose name is built in or, perhaps misspelt, used by no point.
+/// Rejects a definition that has the name of a built-in, or that no point uses (its name may be misspelt).
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -135,7 +135,7 @@ pub fn check_used<'a>(
     }
 }
 
-/// Finds the definition of each requested name. `known` is for the error message.
+/// `known` is for the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,
@@ -194,7 +194,6 @@ fn read_mix(value: &Value) -> Option<Vec<(String, u32)>> {
         Value::Table(table) if !table.is_empty() => {
             let weighted = table.iter().map(|(name, weight)| Some((name.clone(), whole_number(weight, WEIGHT_MAX)?)));
             let mix: Vec<(String, u32)> = weighted.collect::<Option<_>>()?;
-            // A single script needs no weight.
             Some(if let [(name, _)] = mix.as_slice() { mix_of(name) } else { mix })
         }
         _ => None,

@@ -17,7 +17,7 @@ pub fn find_built_in_script(name: &Path) -> Option<&'static str> {
     BUILT_IN_SCRIPTS.iter().find(|(known, _)| Path::new(known) == name).map(|(_, text)| *text)
 }
 
-/// Reads a file named by a study. Only built-in scripts have relative names.
+/// Only built-in scripts have relative names.
 pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     match find_built_in_script(path) {
         Some(text) => Ok(text.as_bytes().to_vec()),

@@ -57,7 +57,6 @@ impl DatabaseKey {
         }
     }
 
-    /// `scale 10`, or `database partitioned, scale 10`.
     pub fn render(&self) -> String {
         match self.name.as_str() {
             DEFAULT_DATABASE => format!("scale {}", self.scale),

@@ -44,7 +44,7 @@ impl Explain for Error {
             Error::Spec { .. } => Some("docs/study-file.md lists all keys; `--dry-run` shows a study's plan".into()),
             Error::Selection(_) => Some("`pgthaw results show` shows the axes of a sweep and their values".into()),
             Error::Import(_) => Some(
-                "name logs of `pgbench --log`, pgbench's output, or a directory of either; see docs/queries.md".into(),
+                "name log files of `pgbench --log`, files with pgbench's output, or directories with such files; see docs/queries.md".into(),
             ),
             Error::Unfit { remedy, .. } => Some(remedy.clone()),
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -29,7 +29,6 @@ pub enum Event {
     SweepTrialEnded(Box<SweepTrial>),
 }
 
-/// A running trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrialStarted {
     /// The point's values on the axes that vary.
@@ -38,10 +37,10 @@ pub struct SweepTrialStarted {
     pub repeat: u32,
     #[serde(skip)]
     pub repeats: u32,
-    /// Number of this trial, from 1 to `trials`; earlier invocations of the study count.
+    /// Number of this trial, from 1 to `trials`. Includes trials of earlier invocations of the study.
     pub position: u32,
     pub trials: u32,
-    /// `None` if the trial ends by transactions.
+    /// `None` if a number of transactions ends the trial.
     pub seconds: Option<u32>,
     #[serde(skip)]
     pub until: Option<Until>,
@@ -49,7 +48,6 @@ pub struct SweepTrialStarted {
     pub left_seconds: f64,
 }
 
-/// A second of a running trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LiveSecond {
     /// From 1.

@@ -136,7 +136,7 @@ pub enum Finding {
         "{within} of {} {} within the noise floor: a sweep that measured each point twice (--aa) differs from itself by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
-    #[strum(message = "treat these differences as noise, or lower the floor with more repeats and longer trials")]
+    #[strum(message = "treat these differences as noise, or lower the noise floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
     /// In `unequal` of the compared pairs, the trials differ in checkpoints, and their figures are not limited to
     /// complete checkpoint cycles.
@@ -145,7 +145,7 @@ pub enum Finding {
         counted(*pairs, "pair")
     )]
     #[strum(
-        message = "make each trial last several times checkpoint_timeout, and compare tps or worst-second, which can leave out incomplete cycles"
+        message = "make each trial last several times checkpoint_timeout, and compare tps or worst-second: for these metrics, pgthaw can leave out incomplete checkpoint cycles"
     )]
     UncutCheckpoints { unequal: u32, pairs: u32 },
     /// Other processes used the machine.
@@ -160,7 +160,9 @@ pub enum Finding {
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
     /// Bytes were read during the start of the server.
     #[error("the trial had a head start: {bytes} were read while the server started, before the measurement")]
-    #[strum(message = "when comparing bytes read, add these to the trial's")]
+    #[strum(
+        message = "when comparing bytes read, add the bytes read during the server's start to those read in the trial"
+    )]
     HeadStart { bytes: Bytes },
     /// The strategy ended with an error.
     #[error("{strategy} failed: {reason}")]
@@ -182,14 +184,19 @@ pub enum Finding {
     #[strum(message = "while measuring, stop DAMON's scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim")]
     IdleMemoryPagedOut,
     /// pgbench's threads on these hosts were not visible.
-    #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
+    #[error(
+        "cannot determine whether pgbench was the limit: pgbench's threads on {} are not visible",
+        hosts.join(", ")
+    )]
     #[strum(message = "check processor use on these hosts, or set points.rate: late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
     /// pgbench did not start at the same time on all hosts. `uncertainty_ms` is the clocks' uncertainty.
     #[error(
         "the load generators started {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so the load was incomplete at first"
     )]
-    #[strum(message = "reduce other load on the hosts, and make trials long enough that this does not matter")]
+    #[strum(
+        message = "reduce other load on the hosts, and make trials long enough that the different start times do not matter"
+    )]
     GeneratorsApart { spread_ms: f64, uncertainty_ms: f64 },
     /// The trial lasted longer or shorter than requested.
     #[error(
@@ -247,7 +254,7 @@ pub enum Finding {
         counted(*points, "point")
     )]
     #[strum(
-        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] sets the smallest scale whose database must not fit"
+        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] in the study file names a scale: from this scale on, the database must be larger than shared_buffers or memory"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // The kinds below occur only in imports.
@@ -392,7 +399,6 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
-    /// Sentence that states the problem.
     pub sentence: String,
     pub remedy: String,
 }
@@ -427,7 +433,6 @@ pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
     pub sign: SaturationSign,
-    /// Number of pgbench's threads.
     pub threads: u32,
     /// Median share of time that the busiest thread was on a processor.
     pub cpu_ratio: f64,
@@ -443,7 +448,6 @@ pub struct Saturation {
     pub unseen_hosts: Vec<String>,
 }
 
-/// Sign that pgbench was the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SaturationSign {
@@ -451,8 +455,8 @@ pub enum SaturationSign {
     NearOneCore,
     /// A thread was never idle, and backends waited for it.
     NeverIdle,
-    /// Transactions began late, and a thread was never idle. If no thread was visible, backends waited for pgbench
-    /// instead.
+    /// Transactions began late, and a thread of pgbench was never idle. If the threads on some hosts were not visible,
+    /// it is enough that transactions began late and half of the backends waited for pgbench.
     ScheduleLag,
 }
 
@@ -467,7 +471,7 @@ impl Saturation {
         let seen = format!("{who} ran {ran} of the time and waited for a processor {waited}");
         let busy = match self.unseen_hosts.is_empty() {
             true => seen,
-            false if *threads == 0 => format!("its threads on {} are not visible", self.unseen_hosts.join(", ")),
+            false if *threads == 0 => format!("pgbench's threads on {} are not visible", self.unseen_hosts.join(", ")),
             false => format!("{seen} (the threads on {} are not visible)", self.unseen_hosts.join(", ")),
         };
         let idle = |ratio| format!(", while {} of the backends waited for pgbench", percent(ratio));

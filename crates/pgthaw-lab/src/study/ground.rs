@@ -138,7 +138,6 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Parses one command from each string.
 fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
     let read = |name: &str| {
         let texts = match table.get(name) {
@@ -171,7 +170,7 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
     }
     if !has("{directory}", &all[..2]) {
         return Err(format!(
-            "{key}: neither make nor mount has {{directory}}: it stands for the directory in which the file system is mounted"
+            "{key}: {{directory}} is missing: a command in \"make\" or \"mount\" must contain it; it stands for the directory in which the file system is mounted"
         ));
     }
     Ok(own)

@@ -94,15 +94,12 @@ fn empty_histogram() -> Histogram<u64> {
 /// Significant digits of stored latencies: an error of at most 0.1 %.
 pub const DIGITS: u8 = 3;
 
-/// Latency of a script.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ScriptLatency {
     pub script: String,
     /// Number of logged transactions.
     pub answered: u64,
-    /// Failed transactions in the log.
     pub failed: u64,
-    /// Skipped transactions in the log.
     pub skipped: u64,
     /// Latency from the due time with a rate, otherwise from the transaction's begin.
     pub response: LatencyHistogram,
@@ -132,22 +129,20 @@ pub struct LatencyHistogram {
 
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Minimum number of transactions beyond a percentile: fewer would decide it by chance.
+/// Minimum number of transactions beyond a percentile. With fewer, the percentile would depend on chance.
 const BEYOND_MIN: f64 = 10.0;
 
 const DEVIATIONS_95: f64 = 1.96;
 
-/// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so
-/// percentiles of trials vary more.
+/// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions.
+/// Transactions of a trial are not, so percentiles of repeated trials vary more than the interval shows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Percentile {
     /// 0 to 1.
     pub share: f64,
     /// Latency in microseconds.
     pub us: u64,
-    /// Begin of the interval.
     pub low_us: u64,
-    /// End of the interval.
     pub high_us: u64,
 }
 
@@ -195,7 +190,7 @@ impl LatencyHistogram {
     }
 }
 
-/// A histogram of 64-bit values with three digits has 112,000 counts of at most nine bytes.
+/// A histogram of 64-bit values with three significant digits has 112,000 counts of at most nine bytes each.
 const UNPACKED_BYTES_MAX: u64 = 1 << 20;
 
 /// The V2 format and its compressed wrapper each begin with a cookie and a length. The V2 header has five more numbers.

@@ -2,7 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use host::units::{Bytes, counted};
 
-/// Tolerable share of processor time or disk throughput: half the difference at which repeats count as noisy.
+/// Minimum share of processor time, or of bytes read from the disk, at which use by other processes is reported: half
+/// the relative difference at which repeats count as noisy.
 const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 
 /// Excessive use of the machine by other processes during a trial.
@@ -13,7 +14,6 @@ pub struct Others {
     pub used_processors: f64,
     /// Mean number of processors that the hypervisor took.
     pub stolen_processors: f64,
-    /// Bytes read by other processes.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
     /// Programs with the largest use of processors or disk; empty if unknown.

@@ -31,10 +31,8 @@ pub struct SweepPlan {
     /// Duration including preparation.
     pub expected_seconds: f64,
     pub database_bytes: Bytes,
-    /// Disk space that the study needs.
     pub needed_bytes: Bytes,
     pub free_bytes: Bytes,
-    /// Remarks on settings and values.
     pub remarks: Vec<String>,
 }
 
@@ -112,7 +110,7 @@ impl Sweep {
         }
     }
 
-    /// Rejects studies that a lab server's own cluster (`-D`) cannot run.
+    /// Rejects studies that cannot run in the existing cluster of a lab server (`-D`), which pgthaw uses as it is.
     pub fn check_lendable(&self) -> Result<(), Error> {
         let axes = &self.axes;
         let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
@@ -198,8 +196,9 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Duration of pgbench alone. For a fixed number of transactions, computed from the rate or, after a cold start, by the
-/// model; otherwise from the processor time.
+/// Expected duration of the pgbench run. A fixed number of transactions takes the time that the rate limit gives.
+/// Without a rate limit, the model forecasts the time after a cold start. Without a forecast, only the processor time
+/// of the transactions counts.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();

@@ -47,7 +47,8 @@ pub struct Point {
     /// Memory limit of the server, including shared memory and page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Devices of the server's parts: `together`, or a name from the study file.
+    /// Devices of the cluster's parts (WAL, pg_xact, tables, indexes): `together` for a single device, or a name from
+    /// the study file.
     pub places: String,
     /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw can track only persistent
     /// connections.
@@ -80,7 +81,7 @@ fn render_memory(memory: Bytes) -> String {
 pub struct FixedAxis {
     pub name: &'static str,
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// The point's value as in a study file; `None` if it has none.
+    /// The point's value on this axis, as in a study file; `None` if the point has no such value.
     value: fn(&Point) -> Option<String>,
 }
 
@@ -253,7 +254,6 @@ impl Point {
         fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
     }
 
-    /// `scale 10, clients 4`, or a summary if `axes` is empty.
     pub fn render(&self, axes: &[String]) -> String {
         if axes.is_empty() {
             let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
@@ -267,7 +267,6 @@ impl Point {
     }
 }
 
-/// State in which a trial starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(Serialize, Deserialize, Display, EnumString, VariantNames, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -284,7 +283,6 @@ pub enum StartAsked {
     AsIs,
 }
 
-/// When the load begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(Serialize, Deserialize, Display, EnumString, VariantNames, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -375,7 +373,6 @@ impl Strategy {
         matches!(self, Strategy::FioBuffered | Strategy::FioDirect)
     }
 
-    /// Whether the strategy restores the snapshot's shared_buffers.
     pub fn fills_buffers(self) -> bool {
         matches!(self, Strategy::Pgthaw | Strategy::PgthawGentle | Strategy::PgthawFullSpeed)
     }

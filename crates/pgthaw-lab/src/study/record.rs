@@ -37,7 +37,6 @@ pub struct SweepRun {
     pub question: String,
     /// SHA-256 of the parsed study, independent of its file's layout.
     pub digest: String,
-    /// The study as parsed.
     #[ts(type = "unknown")]
     pub study: serde_json::Value,
     /// Axes with more than one value.
@@ -138,7 +137,6 @@ pub struct SweepTrial {
     pub skipped: u64,
     /// Transactions that were tried more than once.
     pub retried: u64,
-    /// Total number of retries.
     pub retries: u64,
     /// Transactions above the latency limit.
     pub late: u64,
@@ -191,7 +189,6 @@ pub struct SweepTrial {
     /// `None` if trials share one database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
-    /// Version as reported by the server.
     pub server_version: Option<String>,
     pub verdicts: Vec<MeasurementVerdict>,
     /// The texts of the verdicts.
@@ -258,7 +255,7 @@ pub struct BufferUse {
 /// A checkpoint that had not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct CheckpointBegun {
-    /// Since the start of pgbench.
+    /// From the start of the measurement to the start of the checkpoint.
     pub began_after_seconds: f64,
     pub reason: String,
 }
@@ -267,9 +264,9 @@ pub struct CheckpointBegun {
 /// other work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Checkpoint {
-    /// Since the start of pgbench; negative if it began earlier.
+    /// From the start of the measurement to the start of the checkpoint; negative if the checkpoint began earlier.
     pub began_after_seconds: f64,
-    /// Since the start of pgbench.
+    /// From the start of the measurement to the end of the checkpoint.
     pub ended_after_seconds: f64,
     /// `time`, `wal`, `immediate force wait` …; empty if the checkpoint began before the trial.
     pub reason: String,
@@ -298,8 +295,8 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
 
 const FEWEST_WHOLE_SECONDS: usize = 5;
 
-/// Throughput of the slowest second. Ignores the first and last second, in which clients connect and disconnect. `None`
-/// with too few seconds, or if the slowest exceeds `tps`.
+/// Ignores the first and last second, in which clients connect and disconnect. `None` if there are too few seconds, or
+/// if the slowest second has more transactions than `tps`.
 pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
     let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
@@ -383,7 +380,6 @@ pub struct Device {
     pub write_cache: String,
 }
 
-/// A disk and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
@@ -437,7 +433,7 @@ impl StartState {
 /// A second of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Sample {
-    /// Seconds from the start of pgbench to the end of this second, from 1.
+    /// Seconds from the start of the measurement to the end of this second: 1 for the first second.
     pub second: u32,
     /// Time since boot.
     pub monotonic_ms: u64,
@@ -466,7 +462,7 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StrategyOutcome {
     pub command: String,
-    /// Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
+    /// Seconds from the start of the measurement. `None` if the command outlived the trial, or if there was none.
     pub ended_after_seconds: Option<f64>,
     /// Bytes that the strategy's own processes read from the device.
     pub issued_bytes: Option<Bytes>,
@@ -482,7 +478,6 @@ pub struct RelationResidency {
     pub total_bytes: Bytes,
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
-    /// Cached shares over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
@@ -523,7 +518,6 @@ pub fn new_run_id(started_at: Timestamp) -> String {
     format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
 }
 
-/// Facts about a study of warmers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmupFacts {
     pub disk: Disk,
@@ -573,10 +567,8 @@ pub struct WarmingFigures {
     /// Verdict on the throughput curve. If `None`, see `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
-    /// Result of a warmer without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
-    /// The load, if a number of transactions ends the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
@@ -745,7 +737,7 @@ pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
 
-/// Times are relative to `start_unix`. Returns ended checkpoints, and the last one if it has not ended.
+/// Returns the ended checkpoints, and the last checkpoint if it has not ended. Times are relative to `start_unix`.
 pub fn parse_checkpoints(log: &str, start_unix: i64) -> (Vec<Checkpoint>, Option<CheckpointBegun>) {
     let (mut checkpoints, mut begun): (Vec<Checkpoint>, Option<CheckpointBegun>) = (Vec::new(), None);
     for line in log.lines() {

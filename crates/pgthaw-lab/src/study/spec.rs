@@ -63,16 +63,18 @@ pub struct Sweep {
     /// How the script chooses rows, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Duration of a cold run of the script. Warmers must load only the pages that it reads; `None`: all pages.
+    /// Duration of a cold run of the script before the trials. Warmers must load only the pages that this run reads.
+    /// `None`: there is no such run.
     pub wanted_seconds: Option<u32>,
     /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
     /// Whether to measure where the server's time goes. `None`: only while the overhead is small.
     pub time: Option<bool>,
-    /// Memory limit, including shared memory and page cache. `None`: set by the points.
+    /// Memory limit of the server at every point, including shared memory and page cache. `None`: points may have
+    /// limits of their own.
     pub memory: Option<Bytes>,
     pub fresh_copy: bool,
-    /// Command that the job strategies run beside the load; empty without a job.
+    /// Command that the strategies `job`, `run`, `isolate` and `replay` run beside the load; empty without them.
     pub job: Vec<String>,
     /// Hosts that run pgbench; `None` for this host.
     pub generators: Option<Generators>,
@@ -157,7 +159,6 @@ pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Sets the key `aa` if `is_twice` (option `--aa`).
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
@@ -358,8 +359,8 @@ impl Sweep {
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
-    /// Whether the load needs all bytes of the warm page cache. A user's own script may not, unless `is_script_wanted`
-    /// limits them to its reads.
+    /// Whether the load needs all bytes that warmers must load. A user's own script may need only some of them. With
+    /// `is_script_wanted`, warmers must load only the bytes that the script reads, so it needs all of them.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
@@ -498,7 +499,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (!warms || is_cold, "points.strategy: a strategy warms a cold server; write start = \"cold\""),
         (
             !raw.fresh_copy || !axes.start.contains(&StartAsked::AsIs),
-            "fresh_copy: start \"as-is\" keeps the previous trial's database; write another start, or remove the key",
+            "fresh_copy: start \"as-is\" keeps the previous trial's database; write another value for points.start, or remove fresh_copy",
         ),
         (
             until.is_none() || by_seconds,
@@ -535,7 +536,10 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
             "points.load_begins: with \"after-warmer\" the load begins when the warmer ends, but load generators need their \
              start time in advance; remove [generators]",
         ),
-        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: warmers then load all data"),
+        (
+            matches!(wanted, None | Some("script")),
+            "wanted: write \"script\"; or remove this key: warmers then load all data",
+        ),
         (
             wanted.is_none() || !is_idle,
             "wanted: with until = \"resident\", write wanted_seconds instead: warmers then load what the script \
@@ -543,7 +547,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         ),
         (
             wanted.is_none() || axes.script.len() == 1 || !has(Strategy::Pgfincore.name()),
-            "wanted: pgfincore keeps one snapshot in a database, but each script needs its own; write one script",
+            "wanted: pgfincore keeps only one snapshot per database, but each script needs a snapshot of its own; write only one script in points.script",
         ),
         (
             wanted.is_none() || warms || axes.start.contains(&StartAsked::Restored),
@@ -593,7 +597,7 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
         None => return Ok(()),
     };
     Err(format!(
-        "kind = \"{kind}\" loads a cold server for points.seconds and varies only the warmer, but {wrong}; remove kind to run a sweep"
+        "a study with kind = \"{kind}\" runs a load on a cold server for points.seconds and varies only the warmer, but {wrong}; remove kind to run a sweep"
     ))
 }
 
@@ -621,7 +625,7 @@ struct RawJob {
     command: Vec<String>,
 }
 
-/// Returns the job's command and files. Files in `directory` get absolute paths.
+/// Files in `directory` get absolute paths.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {

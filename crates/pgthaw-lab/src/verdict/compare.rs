@@ -19,7 +19,6 @@ use host::units::Bytes;
 /// Fewest pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
-/// Comparison of two sides (selections of trials).
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct SweepComparison {
     pub metric: Metric,
@@ -36,7 +35,7 @@ pub struct SweepComparison {
 pub struct CellComparison {
     /// The point's values on the axes that vary and are not compared.
     pub label: String,
-    /// b ÷ a over the pairs.
+    /// The metric of side b ÷ that of side a, over the pairs of trials.
     pub ratio: Ratio,
     /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
@@ -48,8 +47,8 @@ pub struct CellComparison {
     pub cycles: u32,
 }
 
-/// Fails without pairs to compare, or if a side matches several points because it gives no value for an axis of the
-/// other side.
+/// Fails if there is no pair of trials, or if a side matches several points: each side must give a value for every axis
+/// that the other side names.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -121,18 +120,19 @@ pub struct Noise {
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct NoiseCell {
-    /// The point's values on the axes that vary, except the side.
+    /// The point's values on the axes that vary, without the axis `side`.
     pub label: String,
-    /// A' ÷ A over the pairs.
+    /// The metric of side A' ÷ that of side A, over the pairs of trials.
     pub ratio: Ratio,
     /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
-    /// The end of `ratio`'s interval that is farther from 1, as a ratio above 1. `None` with fewer than three pairs.
+    /// The end of `ratio`'s interval that is farther from 1; if this end is below 1, its reciprocal. `None` with fewer
+    /// than three pairs.
     pub floor: Option<f64>,
     /// Smallest ratio above 1 that this number of pairs detects in 80 % of studies.
     pub smallest_detectable: Option<f64>,
     /// Share of 1000 simulated studies with p ≤ 0.05, although there is no true difference. Each simulated study has
-    /// eight of the pairs. `None` with eight pairs or fewer.
+    /// eight of the point's pairs of trials, drawn at random. `None` with eight pairs or fewer.
     pub false_share: Option<f64>,
 }
 
@@ -270,7 +270,7 @@ struct Pair {
     pub a: Limits,
     /// Number of whole checkpoint cycles to which both trials are cut; 0 if they are not cut.
     pub cycles: u32,
-    /// Whether the trials are not cut and have different numbers of checkpoints.
+    /// Whether the trials have different numbers of checkpoints and are not cut to whole checkpoint cycles.
     pub is_unequal: bool,
 }
 

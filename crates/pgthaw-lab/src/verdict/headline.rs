@@ -8,11 +8,12 @@ use host::failure::quote_argument;
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// The headline names another point whose worst second or 99th percentile is better by this factor.
+/// The headline also names a point with less throughput than the best point, if its slowest second or its 99th
+/// percentile of latency is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports the point that warmed fastest, the highest throughput, a point with a better worst second or latency, and
-/// points that only a comparison in pairs can distinguish.
+/// Reports which point was warm or done first, the point with the highest throughput, or both. The highest throughput
+/// comes with points that are better in another respect, or that only a comparison in pairs can distinguish.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -85,7 +86,7 @@ impl Warmers<'_> {
         let (name, within) = (&peer.label, self.within(peer));
         match (self.after(peer), self.after(subject)) {
             (None, None) if subject.label == NOTHING => "nor was it with any warmer".to_owned(),
-            (None, _) if subject.label == NOTHING => format!("it was not {within} with any warmer"),
+            (None, _) if subject.label == NOTHING => format!("no warmer achieved this {within}"),
             (None, None) => "nor was any other warmer".to_owned(),
             (None, _) => format!("no other warmer was {within}"),
             // The displayed times are equal.
@@ -116,7 +117,7 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     let (first, times) = wins.first()?;
     let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} in {times}")).collect();
     Some(format!(
-        "First to be {state}: {first} in {times} of {} of the other axes' values{others}.",
+        "First to be {state}: {first} in {times} of {} of values of the other axes{others}.",
         counted(cells.len(), "combination")
     ))
 }
@@ -155,7 +156,6 @@ fn is_refused(point: &PointSummary) -> bool {
     point.verdicts.iter().any(|verdict| verdict.is_refusing)
 }
 
-/// `2,936 (2,900–2,990)`, with a range if the trials differ.
 fn median_and_range(spread: Option<Spread>) -> String {
     let Some(spread) = spread else { return "–".to_owned() };
     let [median, min, max] = [spread.median, spread.min, spread.max].map(|end| whole(end.unwrap_or_default()));
@@ -187,7 +187,6 @@ fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary
     ))
 }
 
-/// Names a point with a better worst second, or else a better 99th percentile.
 fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let others = || points.iter().copied().filter(|point| point.number != best.number);
     let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();
@@ -305,15 +304,16 @@ mod tests {
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
         assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
-        assert_eq!(told, "First to be resident: cat in 1 of 2 combinations of the other axes' values, pgthaw-os in 1.");
+        assert_eq!(
+            told,
+            "First to be resident: cat in 1 of 2 combinations of values of the other axes, pgthaw-os in 1."
+        );
     }
 
-    /// Warm time of each repeat.
     type Times<'a> = (&'a str, &'a [Option<f64>]);
 
     #[test]
     fn the_sentence_of_warmers_tells_the_answer_whatever_it_is() {
-        // Trials measured 10 s, with a bound of 5 s.
         let told = |all: &[Times<'_>]| {
             let point = |(strategy, times): &Times<'_>| {
                 let warm = Spread::of(times.iter().copied());
@@ -356,7 +356,7 @@ mod tests {
             ),
             (
                 &[("nothing", &[Some(9.0)]), ("cat", &[None])],
-                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; it was not within 10 s with any warmer.",
+                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; no warmer achieved this within 10 s.",
             ),
             (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
             (&[], "No trial has figures."),

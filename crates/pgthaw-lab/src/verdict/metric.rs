@@ -113,7 +113,6 @@ pub struct MetricFacts {
     pub is_low_better: bool,
 }
 
-/// Unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
@@ -166,7 +165,7 @@ impl FromStr for Metric {
     }
 }
 
-/// A value for each metric. Unknown values are null in JSON.
+/// Unknown values are null in JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByMetric<T>(BTreeMap<Metric, T>);
 
@@ -239,7 +238,6 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     own.into_iter().collect()
 }
 
-/// Standard deviation ÷ mean, until the last second with 1 % of the peak.
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {
     let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;

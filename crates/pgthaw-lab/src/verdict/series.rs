@@ -35,11 +35,9 @@ pub struct TrialSeries {
     /// Most frequent first.
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
-    /// Flushes of WAL.
     pub flushes: Option<FlushFigures>,
 }
 
-/// A curve with its extremes, by span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Envelope {
     pub mean: Vec<f64>,
@@ -152,7 +150,6 @@ fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
 
 const KINDS_MAX: usize = 7;
 
-/// Samples of a wait event.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WaitSeries {
     /// Class of wait events, such as `IO`. `None` means on a processor, or ready to run. `Others` is the sum of the
@@ -165,7 +162,6 @@ pub struct WaitSeries {
 
 type Event = (Option<String>, Option<String>);
 
-/// Most frequent first.
 fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
     let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
@@ -218,10 +214,10 @@ fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Number of seconds before a stall with which the stall is compared.
+/// A stall is compared with this many seconds before it.
 const SECONDS_BEFORE: u32 = 30;
 
-/// A wait explains a stall if the backends in it increase by this share of the clients.
+/// A wait explains a stall if the mean number of backends in this wait rises by at least this share of the clients.
 const TELLING: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
@@ -229,11 +225,9 @@ pub struct Stall {
     /// The stall begins at the end of `from_second`.
     pub from_second: u32,
     pub until_second: u32,
-    /// Transactions of the slowest second.
     pub least_tps: f64,
-    /// Usual transactions per second.
     pub usual_tps: f64,
-    /// Texts: the wait that grew most, and the work of a checkpoint at that time.
+    /// Sentences about the stall: the wait that grew most, and what checkpoints did meanwhile.
     pub seen: Vec<String>,
 }
 

@@ -36,8 +36,9 @@ impl Limits {
     }
 }
 
-/// Ratio of a figure in two trials of the same round. A trial that never became warm has only a minimum time: its
-/// length minus 3 s. As the dividend, it limits the ratio only below; as the divisor, only above.
+/// Ratio of a figure in two trials of the same round. If a trial under load never became warm, only a minimum of its
+/// warm time is known: its length minus 3 s. Such a dividend gives the ratio only a lower limit, such a divisor only an
+/// upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
     /// Median of the ratios. Both limits are equal if all times were measured.
@@ -50,7 +51,7 @@ pub struct Ratio {
     pub pairs: u32,
 }
 
-/// Computes the ratio of dividends to divisors. Each pair is from one round.
+/// Each pair is from one round.
 ///
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. A percentile
 /// bootstrap of twelve uniform values contained the true median in only 275 of 300 cases.
@@ -112,7 +113,6 @@ pub struct Spread {
     pub min: Option<f64>,
     /// `None` if any repeat did not reach the event.
     pub max: Option<f64>,
-    /// Repeats that reached the event.
     pub reached: u32,
     pub repeats: u32,
     /// `None` with fewer than three repeats, or if one did not reach the event.
@@ -241,7 +241,6 @@ mod tests {
 
     #[test]
     fn a_ratio_is_that_of_the_pairs_and_not_of_the_medians() {
-        // The ratio of the medians would be 3.0 ÷ 4.0.
         let ratio = exact(&[(1.0, 2.0), (3.0, 4.0), (9.0, 10.0), (3.0, 6.0), (2.0, 4.0)]);
         assert_eq!(ratio.median, Limits::exactly(0.5));
         assert_eq!(ratio.interval, Some(Limits { at_least: 0.5, at_most: Some(0.9) }));
@@ -327,7 +326,6 @@ mod tests {
         for count in [3, 8, 12, 20, 101] {
             let coverage = places(count).2;
             let mut holds = || {
-                // The median is 1.
                 let figures = (0..count).map(|_| random.random_range(-3.0_f64..3.0).exp()).collect();
                 let interval = compute_median_interval(figures).unwrap();
                 interval.low <= 1.0 && interval.high >= 1.0

@@ -11,7 +11,6 @@ use crate::study::{MeasurementVerdict, SweepRun};
 use model::{Judgement, compute_median};
 use observe::time::TimeFigures;
 
-/// A verdict on trials of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PointVerdict {
     pub kind: &'static str,
@@ -35,7 +34,6 @@ impl PointVerdict {
     }
 }
 
-/// Figures of a point: a spread for each metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PointSummary {
     /// From 0.
@@ -59,7 +57,8 @@ pub struct PointSummary {
     #[serde(skip)]
     pub time: Option<TimeFigures>,
     pub verdicts: Vec<PointVerdict>,
-    /// Texts of failures without a verdict, each with its number of trials.
+    /// Warnings with their numbers of trials: failures that are not in `verdicts`, and trials that ended early although
+    /// they were not steady.
     pub warnings: BTreeMap<String, u32>,
 }
 
@@ -86,7 +85,6 @@ pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<P
     points
 }
 
-/// Compares medians, then fastest repeats, then transactions.
 fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
     let reached = |point: &PointSummary, of: fn(&Spread) -> Option<f64>| {
         let metrics = [Metric::Whole, Metric::ResidentAfter, Metric::WarmAfter];
@@ -199,12 +197,11 @@ pub struct TimedPoint {
     pub response_us: Option<f64>,
     /// Explained time per client: its backend's time in known states.
     pub explained_seconds: Option<f64>,
-    /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Explained time of all clients, outside their commands.
+    /// Total time of all clients' backends from the end of one command to the receipt of the next. Time in an unknown
+    /// state is not counted.
     pub reading_seconds: f64,
-    /// Mean number of processors used by the server.
     pub processors_used: f64,
 }
 

@@ -7,7 +7,8 @@ use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Fewer blocks read do not make a tenth of a second cold: two samples may share the read of one block.
+/// Minimum number of blocks read in a cold tenth of a second. It is below 1, because interpolation between readings of
+/// the counter may divide the read of one block between two tenths.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -22,9 +23,10 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 
 /// Seconds until the trial was warm; `None` if it was not yet warm `SUSTAINED_SECONDS` before its end.
 ///
-/// The result is the end of the last cold tenth in the first warm second and the second before, or their start if there is none. A
-/// tenth is cold if its second served nothing, or if its reads (`tenths`: bytes in each 0.1 s, counted when issued)
-/// reach, in blocks, 0.1 % of the transactions of the second before these two.
+/// Searches a pair of seconds for cold tenths of a second: the first warm second and its predecessor. Returns the end
+/// of the last cold tenth, or the start of the pair if no tenth is cold. A tenth is cold if its second completed no
+/// transaction, or if it read many blocks: at least `ANY_MISS`, and at least 0.1 % of the number of transactions in the
+/// last second before the pair. `tenths` has the bytes read in each tenth, counted when issued.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -86,15 +88,15 @@ pub struct WarmGoal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassedSecond {
     pub transactions: f64,
-    /// Bytes read by the workload.
+    /// Bytes read by the workload, without those that a warmer read.
     pub read_bytes: Bytes,
     /// At the end of the second.
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates the last seconds. With a warmer, the cache keeps growing at the same rate. A workload that warms the
-/// server itself reads at the same rate while the device is the bottleneck; later, its share of misses decays
-/// exponentially (docs/model.md).
+/// Extrapolates from the last seconds. With a warmer, the cache is assumed to keep growing at the same rate. Without a
+/// warmer, the workload warms the server: it reads at the same rate while the device is the bottleneck; later, its
+/// share of misses decays exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;
@@ -136,7 +138,6 @@ pub(super) mod tests {
 
     const BLOCK: Bytes = Bytes(8192);
 
-    /// Seconds with 1000 transactions each.
     fn seconds(misses: &[u64]) -> Vec<Sample> {
         (1..).zip(misses).map(|(second, misses)| sample(second, 1000, misses * BLOCK.0)).collect()
     }
@@ -177,7 +178,6 @@ pub(super) mod tests {
         assert_eq!(warm_after(&[900, 0, 0, 30, 0, 0, 0]), Some(4.0));
         assert_eq!(warm_after(&[900, 0, 0, 15, 15, 0, 0, 0]), Some(5.0));
         assert_eq!(warm_after(&[0, 0, 0, 30]), None);
-        // Reads spread evenly over the second before are too few in each tenth.
         assert_eq!(warm_after(&[900, 0, 0, 9, 9, 12, 0, 0, 0]), Some(3.0));
     }
 
@@ -185,7 +185,6 @@ pub(super) mod tests {
     fn a_leap_of_the_throughput_does_not_make_the_seconds_before_it_warm() {
         let mut trial = seconds(&[200, 200, 200, 3, 0, 0, 0]);
         trial[4..].iter_mut().for_each(|sample| sample.transactions = 100_000);
-        // The third to fifth second are warm together (203 misses in 102,000 transactions), but the third is cold.
         assert_eq!(find_first_warm(&trial, BLOCK), Some(3));
     }
 

@@ -15,7 +15,8 @@ const BOUND: &str = "bound";
 /// Deadline until which served transactions count, in multiples of the bound (minimum time to load the data).
 const DEADLINE_BOUNDS: f64 = 1.25;
 
-/// Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
+/// Ratio of a warmer's figure (a time, or fio's load rate) to that of `nothing` (no warmer), `cat` or pgthaw in the
+/// same round, or to the bound (the disk's minimum time to load the data).
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WarmerRatio {
     /// Values of the other axes that vary.
@@ -64,7 +65,7 @@ impl Cell<'_> {
         let mut known = BTreeSet::new();
         names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);
-        // Without a load, compares with pgthaw-os, because pgthaw also fills shared_buffers.
+        // Without a load, other warmers are compared with pgthaw-os: pgthaw also fills shared_buffers.
         let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };
         let own = owns.into_iter().find(has);
         let mut peers = vec![BOUND];
@@ -123,41 +124,42 @@ pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 /// Effects of warmers on the load, if only the warmer varies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Traffic {
-    /// 1.25 × the bound. `None` if the bound is unknown, or the deadline is after a trial's end.
+    /// 1.25 × the disk's minimum time to load the data. `None` if this time is unknown, or if every strategy has a
+    /// trial that ended before the deadline.
     pub deadline_seconds: Option<f64>,
     /// All warmers except `nothing`; empty if `nothing` was not measured.
     pub warmers: Vec<Interference>,
 }
 
-/// Effect of a warmer on the load. The share of a second is its transactions ÷ those with `nothing` in the same second
-/// of the round.
+/// Effect of a warmer on the load. A share is a second's transactions with the warmer ÷ those with `nothing` (no
+/// warmer) in the same second of the same round.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
-    /// Least of the seconds' shares, each a median over the rounds.
+    /// Lowest throughput in a second, as a share of the throughput with `nothing` (no warmer) in this second. The share
+    /// of a second is the median over the rounds.
     pub lowest: Option<LeastShare>,
-    /// Least share of any second in any round.
+    /// Lowest throughput in a second of any round, as a share of the throughput with `nothing` in this second.
     pub least: Option<LeastShare>,
-    /// Least share that the warmer promises: 0.3 for `pgthaw`, 0.8 for `pgthaw-gentle`.
+    /// Throughput that the warmer promises for every second, as a share of the throughput with `nothing`: `pgthaw` 0.3,
+    /// `pgthaw-gentle` 0.8.
     pub floor: Option<f64>,
-    /// Whether all seconds of all rounds reached `floor`.
     pub is_floor_held: Option<bool>,
-    /// From this second on, total transactions stay above those of `nothing`, by the medians over the rounds.
+    /// First second from which the total of transactions stays above the total with `nothing` (no warmer). It is above
+    /// if the median of the rounds' differences is positive.
     pub ahead_from_second: Option<u32>,
-    /// Transactions with `nothing` until this warmer's median warm time; in the whole trial if that is unknown. `None`
-    /// if a trial of `nothing` ended earlier.
+    /// Transactions with `nothing` (no warmer) until the server was warm with this warmer (median time), or in the whole
+    /// trial if this time is unknown. `None` if a trial with `nothing` ended earlier.
     pub nothing_served_by_then: Option<Spread>,
-    /// Transactions ÷ those of `nothing`, over the seconds that both measured.
+    /// This warmer's transactions ÷ those with `nothing` (no warmer), over the seconds that both trials measured.
     pub served_ratio: Option<Ratio>,
-    /// Transactions until the deadline.
     pub served_by_deadline: Option<Spread>,
-    /// Transactions until the deadline ÷ those of `nothing`.
+    /// This warmer's transactions until the deadline ÷ those with `nothing` (no warmer).
     pub deadline_ratio: Option<Ratio>,
     /// pgthaw's transactions until the deadline ÷ those of this warmer.
     pub pgthaw_ratio: Option<Ratio>,
 }
 
-/// The least share of any second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct LeastShare {
     /// From 1.
@@ -167,7 +169,6 @@ pub struct LeastShare {
     pub share: f64,
 }
 
-/// Empty for studies that vary anything besides the warmer.
 pub fn compute_traffic(
     run: &SweepRun,
     points: &[PointSummary],
@@ -343,7 +344,6 @@ mod tests {
                 ("scale 1", "pgthaw", "bound", exactly(2.5)),
                 ("scale 1", "pgthaw", "cat", exactly(1.25)),
                 ("scale 1", "pgthaw", "pgthaw-os", exactly(2.5)),
-                // 400 bytes in 2 s, and 0.99 × 1000 in 8 s and in 4 s.
                 ("scale 1", "fio-direct", "cat", exactly(200.0 / 123.75)),
                 ("scale 1", "fio-direct", "pgthaw-os", exactly(200.0 / 247.5)),
                 ("scale 2", "cat", "bound", at_least(30.0)),
@@ -419,7 +419,6 @@ mod tests {
         assert_eq!(pgthaw.lowest, Some(lowest));
         assert_eq!(pgthaw.least, Some(LeastShare { second: 2, repeat: Some(2), share: 0.2 }));
         assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(false)));
-        // 95 and 95 of 200 by the middle of the third second.
         assert_eq!(pgthaw.deadline_ratio.map(|ratio| ratio.median), Some(Limits::exactly(95.0 / 200.0)));
         assert_eq!((pgthaw.pgthaw_ratio, pgthaw.ahead_from_second), (None, Some(4)));
     }

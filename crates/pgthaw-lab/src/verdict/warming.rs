@@ -66,11 +66,11 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
-/// The bound is the least time in which the device can read all needed bytes. A trial that was warm before this
-/// multiple of it did not need them all.
+/// The bound is the least time in which the device can read all needed bytes. A trial that was warm in less than this
+/// share of the bound needed fewer bytes.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
-/// Adds each trial's figures. Trials that differ only in warmer share one `steady_tps`: the median of their `warm_tps`.
+/// Trials that differ only in warmer share one `steady_tps`: the median of their `warm_tps`.
 pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     let mut warm: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.failure.is_none()) {
@@ -176,7 +176,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // Under load, three warm seconds prove warmth, so the server was not warm before the last three.
+        // Under load, three warm seconds prove warmth. The trial may have become warm in its last 3 s, but not before.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,
@@ -185,7 +185,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
         };
         return Some(Limits::reached(None, observed.max(0.0)));
     }
-    // A ratio with a value of 0 is undefined.
+    // A ratio to a value of 0 is undefined.
     value.filter(|value| *value > 0.0).map(Limits::exactly)
 }
 
@@ -257,7 +257,6 @@ mod tests {
 
     const BLOCK: Bytes = Bytes(8192);
 
-    /// The first three seconds read 100, 50 and 10 blocks.
     fn cold() -> Warming {
         let seconds = [(100, 100), (200, 50), (400, 10), (400, 0), (420, 0), (380, 0)];
         let samples: Vec<Sample> =

@@ -61,7 +61,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     lines.push(String::new());
     lines.extend(record.remarks.iter().map(|remark| format!("note: {remark}")));
     lines.push(format!(
-        "the probe read {} in {}, in {:.1} s; profile stored in {}",
+        "the probe read {} with {} within {:.1} s; profile stored in {}",
         measurement.read_bytes,
         counted(measurement.reads, "read"),
         measurement.seconds,

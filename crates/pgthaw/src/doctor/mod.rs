@@ -23,8 +23,8 @@ const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered
 
 /// Check which features work here, and how to enable the others
 ///
-/// The exit status is 3 if a check named by `--require` fails, or the check of a server or directory that an option names. Without
-/// `--require` it is also 3 if pgthaw can neither take nor restore a snapshot.
+/// The exit status is 3 if a check named by `--require` fails, or if an option names a server or a data directory whose
+/// check fails. Without `--require` it is also 3 if pgthaw can neither take nor restore a snapshot.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]

@@ -33,7 +33,10 @@ fn render_content(header: &FilmHeader) -> String {
     parts.extend(again.map(|again| format!("{again} fetched again")));
     parts.extend(more(totals.requested_blocks, "requested and already cached"));
     parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, not counting gaps between the job's blocks"));
-    parts.extend(more(totals.buffers_blocks, "in shared_buffers before the recording, perhaps unused"));
+    parts.extend(more(
+        totals.buffers_blocks,
+        "in shared_buffers before the recording (the film does not show whether they were used)",
+    ));
     parts.extend(header.device_reads.map(|reads| format!("{} by all processes", counted(reads, "device read"))));
     parts.push(match header.lost_events {
         0 => "no event lost".to_owned(),
@@ -48,7 +51,8 @@ fn render_content(header: &FilmHeader) -> String {
 /// Minimum width in cells of a shortened system identifier.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// `own` is the system identifier of the user's server. Among several clusters, `*` marks its films.
+/// `own` is the system identifier of the user's server. If the films are of several clusters, `*` marks those of this
+/// server.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -136,7 +140,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let sufficient = header.bytes(curve.sufficient_blocks());
     let with_less = if sizes.is_empty() { "" } else { "; with a smaller page cache:" };
     lines.push(format!(
-        "with {sufficient} of page cache, almost only the first request for each block would have missed, {first} of all requests ({how}){with_less}"
+        "with {sufficient} of page cache, almost no request would have missed, except the first for each block; first requests are {first} of all requests ({how}){with_less}"
     ));
     if sizes.is_empty() {
         return lines;

@@ -68,7 +68,9 @@ enum FilmCommand {
 
     /// Remove films
     Drop {
-        /// A name (all its films of this cluster), or the beginning of an entry in the list
+        /// A film's name, or the first characters of its entry in `film show`
+        ///
+        /// A name removes all films of this name in one cluster (this server's, if it has any), an entry only one film.
         film: String,
 
         #[command(flatten)]
@@ -188,7 +190,7 @@ fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     (store.root() != FilmStore::open().root()).then_some(store)
 }
 
-/// Adds the path of the owner's film to the error, if there is one.
+/// If the server's owner has a film `name`, adds the path of this film to the error.
 pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
@@ -347,15 +349,17 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
 fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
-        Some(postmaster) if postmaster == pid => "it is the postmaster, which only starts the processes that read",
-        Some(_) if is_alive(pid) => "it belongs to another program or to another server",
+        Some(postmaster) if postmaster == pid => {
+            "the process is the postmaster, which only starts the processes that read"
+        }
+        Some(_) if is_alive(pid) => "the process belongs to another program or to another server",
         Some(_) => "there is no such process",
         None => "this user sees no running server of the cluster on this host",
     };
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Fails if the database is missing. An application_name is not checked: its sessions may start later.
+/// An application_name is not checked: its sessions may start later.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;

@@ -91,9 +91,9 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
             parts => format!("{parts} indexes and TOAST tables"),
         };
         let unfold = if rows.iter().any(|row| row.is_partitioned) {
-            "--by partition and --by relation list them"
+            "details: --by partition or --by relation"
         } else {
-            "--by relation lists them"
+            "--by relation splits the row"
         };
         lines.push(format!("+{}: with {what}; {unfold}", row.parts));
     }
@@ -137,7 +137,6 @@ fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)
     difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
 }
 
-/// `+12 MB`, `-3 MB` or both.
 fn render_change(change: TierDifference, block_size: u64) -> String {
     let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
     let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
@@ -233,7 +232,6 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Number of terminal lines of the wrapped remarks.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -256,7 +254,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// Builds the columns. A narrow terminal drops those with the highest priority numbers first.
+/// A narrow terminal drops the columns with the highest priority numbers first.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
@@ -413,7 +411,7 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
     let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
     let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
-    let order = "blocks in file order, indexes after their table; fuller: more blocks cached";
+    let order = "blocks in file order, indexes last; fuller cell: more cached blocks";
     format!("{}\n{order}", glyphs.join("  "))
 }
 
@@ -558,11 +556,11 @@ mod tests {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
         assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of the row's buffers"), "{shown}");
-        assert!(!shown.contains("--by relation list"), "{shown}");
+        assert!(!shown.contains("--by relation splits"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("+1: with an index or a TOAST table; --by relation lists them"), "{shown}");
+        assert!(shown.contains("+1: with an index or a TOAST table; --by relation splits the row"), "{shown}");
         map.os = TierState::Unknown { reason: "not seen".into() };
         assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("both"));
         map.buffers = map.os.clone();

@@ -31,9 +31,9 @@ pub struct MapArguments {
     #[command(flatten)]
     view: ViewArguments,
 
-    /// Refresh every SECONDS, until q
+    /// Refresh every SECONDS until q or Ctrl-C is pressed
     ///
-    /// Or Ctrl-C. Also shows the changes since the last refresh.
+    /// Also shows the changes since the last refresh.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", conflicts_with = "json")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,

@@ -71,7 +71,7 @@ struct CountedTable {
     index_blocks: Option<u64>,
 }
 
-/// Returns tables with row counts, names of tables without one, and remarks on inaccessible databases.
+/// Returns tables with row counts, names of tables without a row count, and remarks on inaccessible databases.
 async fn read_databases(
     server: &Server,
     databases: &[Database],
@@ -149,7 +149,6 @@ pub struct RowsOfTable {
     pub relation: String,
     /// Row count of the last ANALYZE, scaled to the table's current size.
     pub rows: f64,
-    /// Size of the table alone.
     pub bytes: Bytes,
     #[serde(flatten)]
     pub density: RowDensity,

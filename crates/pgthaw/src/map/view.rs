@@ -18,7 +18,7 @@ pub struct ViewArguments {
     #[command(flatten)]
     selection: SelectionArguments,
 
-    /// Show the N largest (default 20, in JSON all); 0: all
+    /// Show the N largest relations (default 20, in JSON all); 0: all
     ///
     /// 0 also shows each system catalog.
     #[arg(long, value_name = "N")]

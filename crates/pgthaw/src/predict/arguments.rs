@@ -29,7 +29,7 @@ pub struct PredictArguments {
     ///   tps=5000         instead of hit: throughput of the warm server
     ///   miss=4.7ms       transaction time of one client, one block read
     ///   clients=8        clients, each of which waits for every answer
-    ///   accesses=2       of a stopped server: blocks read per transaction
+    ///   accesses=2       for a stopped server: blocks read per transaction
     ///   cores=4          processors that server and clients share
     ///   riops=3000       random reads per second of the device
     ///   rbps=125MiB      bytes per second of the device
@@ -43,7 +43,8 @@ pub struct PredictArguments {
 
     /// Forecast a recorded job, by memory size
     ///
-    /// Shows misses, reads and time. FILM is `newest`, a film's name, the beginning of a film in `film show`, or a file.
+    /// Shows misses, reads and time. FILM is `newest`, a film's name, the beginning of an entry in `film show`, or a
+    /// file.
     #[arg(long, value_name = "FILM")]
     pub film: Option<String>,
 

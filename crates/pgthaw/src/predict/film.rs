@@ -111,12 +111,12 @@ fn make_prediction(
     if header.totals.buffers_blocks > 0 {
         let before = header.bytes(header.totals.buffers_blocks);
         assumptions.push(format!(
-            "{before} were in shared_buffers before the recording, and the film does not show whether the job used them: if it did, it takes longer"
+            "{before} were in shared_buffers before the recording, and the film does not show whether the job used them; if it did, the forecast lacks their reads, and the job takes longer"
         ));
     }
     if curve.sampling > 0 {
         assumptions.push(format!(
-            "misses are estimated: the film has all requests for one in {} blocks, and only the first for each other block",
+            "misses are estimated: the film has all requests for one in {} blocks, but only the first request for each of the other blocks",
             1_u64 << curve.sampling
         ));
     }
@@ -214,20 +214,26 @@ fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
 fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let missed = || header.bytes(costs.missed_blocks as u64);
     let why = match costs.source {
-        PriceSource::Counted => "from the device's reads during the recording".to_owned(),
+        PriceSource::Counted => "calculated from the device's reads during the recording".to_owned(),
         PriceSource::CountedAgain => {
-            format!("from the device's reads during the recording: the job fetched {}, some blocks repeatedly", missed())
+            format!(
+                "calculated from the device's reads during the recording, in which the job fetched {}, some blocks more than once",
+                missed()
+            )
         }
         PriceSource::NotCounted => {
-            "estimated from runs of adjacent blocks: the device's reads were not counted".to_owned()
+            "estimated from runs of adjacent blocks, because the device's reads were not counted".to_owned()
         }
-        PriceSource::Warm => "estimated from runs of adjacent blocks: almost all blocks were cached".to_owned(),
+        PriceSource::Warm => {
+            "estimated from runs of adjacent blocks, because most blocks were already cached, and the few device reads do not show the cost"
+                .to_owned()
+        }
         PriceSource::Preloaded => {
-            "estimated from runs of adjacent blocks: pgthaw preloaded the blocks, and the job's own work includes waits for the preload"
+            "estimated from runs of adjacent blocks, because pgthaw preloaded blocks during the recording; the minimum time of this preload (its bytes ÷ bandwidth) is not counted as the job's own work"
                 .to_owned()
         }
         PriceSource::Others => {
-            "estimated from runs of adjacent blocks: other processes also used the device".to_owned()
+            "estimated from runs of adjacent blocks, because other processes also used the device".to_owned()
         }
     };
     let own = terminal::render_seconds(costs.own_seconds);

@@ -21,7 +21,6 @@ pub use arguments::PredictArguments;
 use prediction_text::{render_knees, render_prediction, render_rough_estimate};
 use server::{ServerForecast, plan_warmer};
 
-/// Forecast of a warm-up.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct Prediction {
     assumptions: Vec<String>,
@@ -32,7 +31,7 @@ pub struct Prediction {
     /// When throughput rises most steeply.
     knees: Option<Knees>,
     rough_estimate: RoughEstimate,
-    /// Reasons if a restore delays reaching half of the steady throughput.
+    /// Reasons why the server reaches half of the steady throughput later with a restore than without.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }

@@ -1,7 +1,7 @@
 use model::{Knee, Knees, Outlook, RoughEstimate, Span, Steepest, show_computed, tell_computed_after};
 use terminal::{Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short};
 
-/// Maximum of curves in a chart: more would hide each other.
+/// Maximum number of curves in a chart: more curves would hide each other.
 const MOST_CURVES: usize = 4;
 
 const BEYOND: f64 = 1.15;

@@ -264,9 +264,9 @@ fn describe_warm(clients: u32, hit_seconds: f64, cores: f64) -> String {
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
     match (is_told, &watched.cold_reads, watched.pace) {
         (true, Some(reads), _) => {
-            format!("the server is not warm: {reads}; its normal throughput follows from hit= or tps=")
+            format!("the server is not warm: {reads}; the normal throughput is calculated from the given hit= or tps=")
         }
-        (true, None, _) => "the server's normal throughput follows from hit= or tps=".to_owned(),
+        (true, None, _) => "the server's normal throughput is calculated from the given hit= or tps=".to_owned(),
         (false, _, Some(_)) => "the server is warm now, so the observed throughput is its normal one".to_owned(),
         (false, _, None) => "the server's normal throughput is that of the calls in pg_stat_statements".to_owned(),
     }
@@ -289,7 +289,6 @@ impl DeviceReads {
         DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
     }
 
-    /// Updates the processes' device reads, and counts all reads of new processes.
     fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
         for pid in pids {
             let lasts = self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
@@ -315,13 +314,14 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
         let share = activity.blocks_read as f64 / asked as f64;
         return (share > READ_SHARE).then(|| {
             format!(
-                "{:.0} % of the blocks that its clients requested were not in shared_buffers (the page cache is not visible from here)",
+                "{:.0} % of the blocks that the server's clients requested were not in shared_buffers (the page cache is not visible from here)",
                 100.0 * share
             )
         });
     };
     let blocks = bytes as f64 / block_bytes / activity.transactions.max(1) as f64;
-    (blocks > DEVICE_READS).then(|| format!("a transaction of its clients reads {blocks:.2} blocks from the device"))
+    (blocks > DEVICE_READS)
+        .then(|| format!("a transaction of the server's clients reads {blocks:.2} blocks from the device"))
 }
 
 /// Blocks per transaction unless given: a table's block and an index leaf.
@@ -349,7 +349,7 @@ async fn forecast_stopped(
     let accesses = figures.accesses.unwrap_or(ACCESSES);
     let (activity, division) = guess_activity(&chosen.snapshot.map, directory, accesses);
     let mut assumptions = vec![format!(
-        "the server is not running: a transaction requests {} from the {} with cached blocks in the snapshot, {}",
+        "the server is not running, so pgthaw assumes that a transaction requests {} from the {} whose cached blocks the snapshot lists, {}",
         counted(accesses, "block"),
         counted(activity.relations.len(), "relation"),
         division.words()
@@ -381,13 +381,13 @@ pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
     blocks.map(|blocks| Bytes(blocks * u64::from(directory.block_size))).or_else(|| text.parse().ok())
 }
 
+/// How a forecast distributes requests over relations; `words` describes each way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Division {
-    /// Distributes accesses over relations by counted lookups.
     Lookups,
-    /// Distributes accesses by how often blocks were used (heat), because lookups were not counted.
+    /// Lookups were not counted.
     Heat,
-    /// Half of the accesses go to tables and half to indexes, by size, because too few lookups were counted.
+    /// Too few lookups were counted.
     Kinds,
 }
 
@@ -405,10 +405,10 @@ impl Division {
 
     fn words(self) -> &'static str {
         match self {
-            Division::Lookups => "in proportion to their lookups before the snapshot",
-            Division::Heat => "in proportion to their heat (how often they were used)",
+            Division::Lookups => "in proportion to the lookups in each relation before the snapshot",
+            Division::Heat => "in proportion to the heat of each relation (how often its blocks were used)",
             Division::Kinds => {
-                "half to tables and half to indexes, by size within each half (the snapshot counts too few lookups)"
+                "half from tables and half from indexes, each half in proportion to the relations' sizes (the snapshot counts too few lookups to show each relation's share of requests)"
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 }
 
-/// True if the disk reports to be rotational, as many virtual disks wrongly do, and is slow at random reads.
+/// True if the disk is slow at random reads, and reports that it is rotational. Many virtual disks wrongly report this.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
     profile.is_slow_to_seek() && directory.is_some_and(says_so)

@@ -39,13 +39,11 @@ use device::seeks;
 /// running server and, for the page cache, on a stopped one (--data-dir). Skips cached blocks. Ctrl-C stops it cleanly. The receipt shows
 /// the snapshot and the reason for its choice, the request, the cached data before and after, and skipped data with the reason.
 ///
-/// Without a name pgthaw finds the warmest snapshot from before the server's last start. It restores the newest snapshot that has at
-/// least 95 % as much of each tier. If no snapshot predates the start, it restores the newest one. It skips empty and damaged snapshots;
-/// blocks of dropped databases do not count.
+/// Without a name pgthaw finds the warmest snapshot from before the server's last start. It restores the newest
+/// snapshot that has at least 95 % as many blocks of each tier as the warmest. If no snapshot predates the start, it
+/// restores the newest one. It skips empty and damaged snapshots; blocks of dropped databases do not count.
 ///
-/// The restore shares the device with the server. While most busy server processes wait for the disk, 4 to 13 reads are in flight.
-/// While most of them run instead, the restore uses at most 93 % of the bandwidth, and less if the server then does more work. With
-/// --pace gentle it uses 30 % in both cases. Beside an idle server it runs at full speed.
+/// The restore shares the device with the server (--pace). Beside an idle server it runs at full speed.
 ///
 /// If a `pgthaw run` was killed less than 24 hours ago, pgthaw first completes its clean-up, which restores the cache from before that job.
 ///
@@ -57,7 +55,7 @@ pub struct RestoreArguments {
     /// `best` (default), `any`, `newest`, `newest~1`, a name or a file
     ///
     /// `best` is chosen as above. `any` is the same, but if this cluster has no snapshot yet, as at the first start of a systemd unit,
-    /// the restore does nothing and succeeds. A name is that of a snapshot in `pgthaw snapshot list`, or its beginning.
+    /// the restore does nothing and succeeds. A name is one in `pgthaw snapshot list`, or the beginning of one.
     #[arg(default_value = BEST, hide_default_value = true)]
     pub snapshot: String,
 
@@ -169,7 +167,6 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
 /// A lower rate probably lacks its unit.
 const RATE_MIN: Bytes = Bytes(64 << 10);
 
-/// Parses `50MB` and `50MB/s`.
 fn rate(text: &str) -> Result<Bytes, String> {
     match Bytes::parse_rate(text) {
         Ok(rate) if rate < RATE_MIN => {
@@ -298,7 +295,7 @@ struct Source {
     remarks: Vec<String>,
 }
 
-/// Chooses the snapshot; with a local data directory, before the server answers.
+/// Chooses the snapshot. If the data directory is local, does not wait for the server's answer.
 async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
@@ -394,7 +391,6 @@ impl Source {
         Ok(Answer { server, remarks })
     }
 
-    /// Explains why no server answered; `NoServer` if none was running before.
     fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {

@@ -65,7 +65,9 @@ fn render_planned_device(device: &PlannedDevice) -> String {
         ProfileSource::Told => "as given".to_owned(),
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
         ProfileSource::Cgroup => "limit of the cgroup".to_owned(),
-        ProfileSource::Default => "typical cloud volume; `pgthaw doctor --probe` measures this device".to_owned(),
+        ProfileSource::Default => {
+            "assumed figures of a typical cloud volume; `pgthaw doctor --probe` measures this device".to_owned()
+        }
     };
     let bandwidth = bandwidth.per_second();
     format!(

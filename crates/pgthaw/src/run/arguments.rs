@@ -11,13 +11,13 @@ use postgres::{keep_text, keep_words, quote_argument};
 
 /// Run a job, preload its data, and restore the cache afterwards
 ///
-/// With --like NAME pgthaw preloads the blocks of a film under this name, in large reads, if the forecast gains at least 10 %. It stores
-/// the job's new film under the name. If the blocks exceed memory, pgthaw reads them in windows ahead of the job. The first run only
-/// records.
+/// With --like NAME pgthaw preloads the blocks of a film under this name, in large reads, if it forecasts that this
+/// saves at least 10 % of the job's time. It stores the job's new film under the name. If the blocks exceed memory,
+/// pgthaw reads them in windows ahead of the job. The first run only records.
 ///
-/// With --protect pgthaw afterwards evicts the pages that only the job loaded, if the kernel reports reading processes (Linux 6.12,
-/// root). It restores the pages that the job evicted. With --protect=isolate (root) the job gets only the disk bandwidth that other
-/// processes leave, and, with cgroups version 2, a bounded page cache.
+/// With --protect pgthaw afterwards evicts the pages that only the job loaded, if the kernel reports which process
+/// reads a page (Linux 6.12, root). It restores the pages that the job evicted. With --protect=isolate (root) the job
+/// gets only the disk bandwidth that other processes leave, and, with cgroups version 2, a bounded page cache.
 ///
 /// The command keeps its input, output, signals and exit status. A paragraph on standard error reports what pgthaw did and why. If pgthaw
 /// cannot help, the command just runs. Concurrent runs do not undo each other. If a run is killed, the next restore, or the next run with
@@ -33,7 +33,7 @@ pub struct RunArguments {
 
     /// Preload from this film, and store no new one
     ///
-    /// A name as for --like, `newest`, the beginning of a film in `film show`, or a file.
+    /// A name as for --like, `newest`, the beginning of an entry in `film show`, or a file.
     #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
     pub film: Option<String>,
 
@@ -79,7 +79,6 @@ pub struct RunArguments {
     pub connection: ConnectionArguments,
 }
 
-/// How the cache is protected from a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
     /// Restore the cache after the job

@@ -64,11 +64,10 @@ impl Beside {
         let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
-            // From here on, pgthaw's own reads are charged to the job's cgroups.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!(
-                    "pgthaw's own reads for the job do not count towards the job's share of the disk: {error}"
+                    "pgthaw could not join the job's cgroups, so the job's share of the disk does not include pgthaw's own reads for the job: {error}"
                 )),
             }
             if number.is_none() {
@@ -193,7 +192,6 @@ impl Others {
         Ok(others)
     }
 
-    /// Counts from now on; returns the number of active clients.
     pub async fn job_begins(&mut self) -> Result<u64, Error> {
         let (count, clients) = self.count().await?;
         self.begun = (Instant::now(), count);

@@ -172,7 +172,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Waits for the job. Passes it signals, except those of terminal keys, which it receives itself.
+    /// Waits for the job. Passes signals on to the job, except those of terminal keys: the terminal sends them to both.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {
@@ -193,7 +193,7 @@ impl Job {
         }
     }
 
-    /// Control of the clean-up; passed signals except SIGUSR1 and SIGUSR2 interrupt it.
+    /// Control of the clean-up. Signals in `signals::PASSED`, except SIGUSR1 and SIGUSR2, interrupt the clean-up.
     pub fn interrupts(mut self) -> Arc<Control> {
         let control = Arc::new(Control::default());
         let told = Arc::clone(&control);

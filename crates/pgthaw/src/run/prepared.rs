@@ -27,7 +27,6 @@ use observe::forget_pages_ahead;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
 
-/// Timeout for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout for the map of cached blocks, which takes long and which the clean-up needs.
@@ -252,7 +251,6 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     Ok((target, databases, named))
 }
 
-/// Remark that names a film of the server's owner, if this user has none.
 fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
     let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
@@ -275,7 +273,6 @@ async fn named_sessions(
     }
 }
 
-/// `None` if no option names a film.
 fn plan(
     arguments: &RunArguments,
     target: &Target,
@@ -322,7 +319,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Must come before storing the new film: afterwards this user has a film of this name.
+        // Before the new film is stored: once this user has a film of this name, `owners_remark` returns none.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -360,7 +357,6 @@ impl Prepared {
             Err(error) => Err(error.into()),
         };
         match put_back {
-            // `done` may include pages that other runs had evicted.
             Ok(done) => {
                 let is_for_others = done.runs > usize::from(is_protected);
                 receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
@@ -398,7 +394,7 @@ fn judge(
     Some(judged)
 }
 
-/// Stores the film, unless `FilmStore::is_slip` finds it too small for the label.
+/// Stores the film, unless `FilmStore::is_slip` finds that it has far fewer blocks than the label's largest film.
 fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
@@ -434,7 +430,6 @@ async fn put_back(
     let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {
         directory,
-        // The server may have been restarted or stopped.
         server: match &target.server {
             Some(server) if has_something && server.is_there().await => Some(server.clone()),
             _ => None,

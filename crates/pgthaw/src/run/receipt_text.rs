@@ -128,7 +128,10 @@ fn render_there(done: &PutBack) -> String {
 fn render_isolated(attended: &Attended) -> Option<String> {
     let isolated = attended.isolated?;
     if attended.sessions == 0 {
-        return Some("no session of the job was found on the server, so nothing was isolated".to_owned());
+        return Some(
+            "no session of the job was found on the server, so the job's use of disk and page cache was not limited"
+                .to_owned(),
+        );
     }
     let who = counted(attended.sessions as u64, "session");
     let workers = match attended.workers {
@@ -144,7 +147,7 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     };
     let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
     Some(format!(
-        "{who} of the job{workers} had {cache}{mean:.0} % of the disk on average (at least {least:.0} %){unbounded}"
+        "{who} of the job{workers} could use {cache}{mean:.0} % of the disk's read capacity on average (never less than {least:.0} %){unbounded}"
     ))
 }
 
@@ -315,15 +318,14 @@ mod tests {
         let cache_bytes = Some(Bytes(64 << 20));
         let isolated = Isolated { cache_bytes, share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
         let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
-        let none = "no session of the job was found on the server, so nothing was isolated";
+        let none =
+            "no session of the job was found on the server, so the job's use of disk and page cache was not limited";
         assert_eq!(render_isolated(&of(0)).unwrap(), none);
-        let one =
-            "1 session of the job had at most 64 MB of the page cache, and 75 % of the disk on average (at least 50 %)";
+        let one = "1 session of the job could use at most 64 MB of the page cache, and 75 % of the disk's read capacity on average (never less than 50 %)";
         assert_eq!(render_isolated(&of(1)).unwrap(), one);
         let unbounded = Isolated { cache_bytes: None, ..isolated };
         let unbounded = Attended { sessions: 1, isolated: Some(unbounded), ..Attended::default() };
-        let told =
-            "1 session of the job had 75 % of the disk on average (at least 50 %); its page cache was not limited";
+        let told = "1 session of the job could use 75 % of the disk's read capacity on average (never less than 50 %); its page cache was not limited";
         assert!(render_isolated(&unbounded).unwrap().starts_with(told));
         assert_eq!(render_isolated(&Attended::default()), None);
     }

@@ -53,7 +53,7 @@ enum Action {
     },
     /// Show the contents of a snapshot
     Show {
-        /// The beginning of its name, newest, newest~1, best (the one that `restore` would choose) or a file
+        /// Snapshot: newest, newest~1, best (the one that `restore` would choose), the beginning of a name, or a file
         #[arg(default_value = NEWEST)]
         snapshot: String,
         #[command(flatten)]
@@ -65,7 +65,7 @@ enum Action {
     Diff(DiffArguments),
     /// Delete a snapshot
     Drop {
-        /// The beginning of its name, newest, newest~1 or best (the one that `restore` would choose)
+        /// Snapshot: newest, newest~1, best (the one that `restore` would choose), or the beginning of a name
         snapshot: String,
         #[command(flatten)]
         place: SnapshotPlace,
@@ -175,7 +175,7 @@ pub struct TakeArguments {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
 
-    /// Write the snapshot to this file instead, and delete none
+    /// Write the snapshot to this file only, and delete no old snapshots
     #[arg(short, long, value_name = "FILE", conflicts_with = "keep")]
     output: Option<PathBuf>,
 }

@@ -10,7 +10,6 @@ use cache::{
 };
 use host::linux::own_program::home_of;
 
-/// Timeout for the server's answers in `ask_situation`.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where snapshots are kept.
@@ -48,7 +47,6 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Replaces `NoSnapshot` with `KeptElsewhere` if `find_owners` finds snapshots.
     pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
         match (error, self.find_owners(connection)) {
             (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
@@ -75,7 +73,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Directory with snapshots of the server's owner or of the whole machine.
+    /// Another directory that has snapshots of the cluster: that of the server's owner, else /var/lib/pgthaw.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -90,7 +88,7 @@ impl SnapshotsArguments {
     }
 }
 
-/// Options for the directory of the snapshots, and for the server, whose cluster is selected.
+/// Options for the snapshot directory, and for the connection to the server whose snapshots are meant.
 #[derive(Debug, Args)]
 pub struct SnapshotPlace {
     #[command(flatten)]
@@ -104,7 +102,6 @@ pub struct SnapshotPlace {
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// Situation of this cluster if known; else one with both tiers and an unknown last start.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())

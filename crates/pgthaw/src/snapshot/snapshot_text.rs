@@ -60,7 +60,6 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    // A cache that was not measured is unknown, not 0.
     let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
         TierState::Unknown { .. } => "?".to_owned(),
@@ -277,10 +276,14 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest, as warm as any before the start{start}"),
+        Reason::AsWarmSinceStart => {
+            format!("the newest, 95 % as warm as any before the start{start}")
+        }
         Reason::NewestSinceStart => "the newest non-empty snapshot; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest of all: while no server runs, any snapshot may be chosen".to_owned(),
-        Reason::WarmestStartUnknown => "the warmest of all; no server responds, so its start is unknown".to_owned(),
+        Reason::WarmestStartUnknown => {
+            "the warmest of all; no server responds, so its start time is unknown".to_owned()
+        }
     }
 }
 

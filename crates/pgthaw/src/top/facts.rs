@@ -1,4 +1,4 @@
-//! Text of the screen: the figures of one step, shortened to the width, and the help.
+//! Text of the screen: the figures of one step (the time between two updates), cut to the width, and the help.
 
 use console::truncate_str;
 
@@ -13,7 +13,7 @@ use terminal::{printable, render_ns, wrap_text};
 
 pub(super) const LABEL_CELLS: usize = 11;
 
-/// Minimum cells for the session's name: fit the number of waiters and the process id.
+/// Minimum width, in cells, of a text like `12 wait for 4711 alice@shop`. The number of waiters and the process id fit.
 const NAME_CELLS: usize = 20;
 
 /// Server figures older than this are shown with their age.
@@ -289,12 +289,12 @@ const KEYS: [&str; 7] = [
     "Home End   the oldest step, and now",
     "↑ ↓        scroll the table",
     "l          sessions that block others or are idle in a transaction, instead of chart and table",
-    "s  i       sort by the next column; show idle processes",
-    "?  q       this help; quit, like Ctrl-C",
+    "s  i       s sorts by the next column; i shows or hides idle processes",
+    "?  q       ? opens or closes this help; q quits, like Ctrl-C",
 ];
 
 const LIVE: &str = "p          pause the display: measuring continues, and the last hour is kept";
-const RECORD: &str = "p  f       stop or resume; faster";
+const RECORD: &str = "p  f       p stops or resumes; f plays faster";
 
 const FIGURES: [&str; 15] = [
     "(10 s)          averaged over this time instead of one step: sessions report their transactions and blocks about once a second",
@@ -308,7 +308,7 @@ const FIGURES: [&str; 15] = [
     "COUNT           completed waits; in rows named processor, how often a process got a processor",
     "SHARE           share of the time of all client backends",
     "AVERAGE         mean time of completed waits within this step",
-    "MAX             longest wait; up to twice the true value if a wait before this step was longer; + means that the wait still lasts",
+    "MAX             longest wait; if an earlier step had a longer wait, the value is an estimate, at most twice the true value; + means that the wait still lasts",
     "P99             99th percentile: the upper bound of a histogram bucket, up to twice the true value",
     "recovered       intervals on a processor whose start the kernel did not report; their length is known",
     "lost            processes not measured because there were too many, and screen updates left out",

@@ -8,7 +8,6 @@ const ROOTS_SHOWN: usize = 5;
 /// Maximum waiters shown behind a process.
 const BEHIND_SHOWN: usize = 8;
 
-/// `4711 app@shop psql`.
 pub fn name_session(session: &Session) -> String {
     if session.pid == 0 {
         return "a prepared transaction (pg_prepared_xacts)".to_owned();

@@ -44,8 +44,9 @@ const STEP: Duration = Duration::from_secs(1);
 /// Processes run, are ready for a processor, or wait for an event. Also shows which sessions block others, sessions idle in a transaction,
 /// and writers of temporary files. Measures for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30.
 ///
-/// As root, a BPF program charges every nanosecond of every process, and pgthaw prints its overhead. With fewer privileges pgthaw samples
-/// wait events, in the processes' memory or over SQL. Times are then estimates, without counts. docs/waits.md describes the measurement.
+/// As root, a BPF program in the kernel assigns every nanosecond of every server process to running, ready or a wait
+/// event, and pgthaw prints what this costs. With fewer privileges, pgthaw samples wait events, in the processes'
+/// memory or over SQL. Times are then estimates, without counts. docs/waits.md describes the measurement.
 #[derive(Debug, Args)]
 pub struct WaitsArguments {
     /// Seconds to measure [default: 10, or until CMD ends]

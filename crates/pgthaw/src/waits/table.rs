@@ -41,7 +41,8 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Statistics of the whole measurement, one row each; then each second's rows, such as `ready`.
+/// One row for each statistic of the whole measurement, then one row for each quantity of each second, such as the time
+/// `running`.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
     let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
     let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));

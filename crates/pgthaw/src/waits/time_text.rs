@@ -182,7 +182,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     let imperfect = report.imperfect;
     let unknown = render_share(report.total.unknown_ns as f64 / report.total.lived_ns.max(1) as f64);
     lines.push(format!(
-        "not explained: {} ({unknown}) in waits whose event could not be read; {} not followed",
+        "not explained: {} ({unknown}) in waits whose event could not be read; {} not measured",
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
@@ -199,7 +199,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report when {} on a processor began ({} in total, from the scheduler's counters), nor when {} ended",
+            "the kernel did not report the start of {} in which a process ran. The total time of these intervals, {}, is from the scheduler's counters. The kernel did not report the end of {}. pgthaw counted these waits until the process ran again.",
             counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
@@ -241,7 +241,6 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     )
 }
 
-/// `--json` has all stalls.
 const STALLS_SHOWN: usize = 10;
 
 const FILES_SHOWN: usize = 8;
@@ -259,7 +258,8 @@ pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Files with most sync time first; empty if no process slept in a call.
+/// Table of the files for which a process slept in a system call, those with the longest sync time first; empty without
+/// such files.
 pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     let is_of_use = |file: &&FileTimes| file.syncs.count + file.sleeps > 0;
     let shown: Vec<&FileTimes> = report.files.iter().filter(is_of_use).take(FILES_SHOWN).collect();

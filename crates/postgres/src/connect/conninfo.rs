@@ -147,7 +147,6 @@ fn parse_uri(text: &str) -> Result<Parameters> {
 /// Hosts and ports, in lists of equal length. IPv6 addresses are in brackets.
 fn split_hosts(text: &str) -> Result<(String, String)> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
-    // The password contains an unescaped @.
     if text.contains('@') {
         return Err(invalid("write @ as %40 and / as %2F in a URI's user and password".into()));
     }
@@ -182,8 +181,6 @@ fn decode(text: &str, what: &str) -> Result<String> {
     decoded.map(String::from).map_err(|_| invalid(format!("the URI's {what} is not UTF-8")))
 }
 
-// ---- parameters ----
-//
 // libpq's parameters, from "Database Connection Control Functions" in the manual (13 to 19).
 
 /// Debug hides passwords.

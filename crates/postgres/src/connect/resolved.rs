@@ -30,7 +30,7 @@ pub struct ConnectOptions {
     pub system_user: Option<String>,
     /// Host and port come from a data directory, possibly an attacker's.
     pub address_was_read: bool,
-    /// The server's process, if it is known before connecting: in a container.
+    /// PID of the postmaster, if it is known before connecting, as for a server in a container.
     pub postmaster_pid: Option<u32>,
     /// Tried first if no database is named.
     pub preferred_database: Option<String>,
@@ -197,8 +197,9 @@ impl ResolvedOptions {
     /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a socket in a
     /// world-writable directory. In the latter case only root, postgres and this process's user are trusted.
     ///
-    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. A sticky directory allows
-    /// a replacement only if the server stops at that moment; the distribution's directory never does.
+    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory (/tmp),
+    /// another user can replace the socket only if the server stops at that moment; in the directory of the Linux
+    /// distribution's package (/var/run/postgresql), never.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<()> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");
@@ -322,7 +323,6 @@ impl Candidate {
     }
 }
 
-/// Accepts `-c name=value` and `--name=value`.
 fn option_pairs(text: &str) -> Result<Vec<(String, String)>> {
     let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
     let mut pairs = Vec::new();
@@ -339,7 +339,6 @@ fn option_pairs(text: &str) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
-/// Splits at blanks; a backslash escapes the next character.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();
@@ -355,7 +354,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// `hostaddr` must be as long as `host`. One `port` applies to all hosts.
+/// `hostaddr` must list as many addresses as `host` lists hosts. A single `port` applies to all hosts.
 fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));

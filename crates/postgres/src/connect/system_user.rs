@@ -92,7 +92,8 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
         }
         let polled = self.inner.as_mut().poll(context);
         // Continuing as another user would be worse than a panic.
-        set_thread_res_uid(unchanged, before, unchanged).expect("a thread can return to its own user");
+        set_thread_res_uid(unchanged, before, unchanged)
+            .expect("pgthaw could not switch back to the operating-system user that it runs as");
         polled
     }
 }

@@ -116,8 +116,9 @@ impl ScratchCluster {
         Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
     }
 
-    /// Runs a stopped cluster with its owner's `options`, only on the private socket, with trust authentication. Does
-    /// not change its configuration: settings of `configure` last until the drop.
+    /// Prepares a stopped cluster to run with its owner's `options`, only on the private socket, with trust
+    /// authentication. Leaves the configuration files unchanged: settings of `configure` apply only until this
+    /// `ScratchCluster` is dropped.
     pub fn borrow(programs: &Programs, data_directory: &DataDirectory, options: &[String]) -> Result<ScratchCluster> {
         let owner = rustix::process::geteuid().is_root().then(|| Owner::of(data_directory)).transpose()?;
         let mut cluster = ScratchCluster::in_new_directory(programs, Path::new("/tmp"), owner)?;
@@ -261,7 +262,6 @@ impl ScratchCluster {
         }
     }
 
-    /// Returns the kept directory, for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();

@@ -1,4 +1,4 @@
--- Includes clients idle for under a second, as between fast statements.
+-- `clients` includes clients idle for less than a second. Between fast statements, clients are often idle for a moment.
 SELECT
     (SELECT CAST(coalesce(pg_catalog.sum(d.xact_commit + d.xact_rollback), 0) AS pg_catalog.int8)
      FROM pg_catalog.pg_stat_database d) AS transactions,

@@ -1,5 +1,5 @@
--- is_movable: a role that is neither superuser nor this one may rename or drop the schema. is_holdable: this session
--- may lock pg_namespace.
+-- is_movable: the schema's owner, who may rename or drop it, is neither a superuser nor the current role. is_holdable:
+-- this session may lock pg_namespace.
 SELECT
     pg_catalog.quote_ident(n.nspname) AS schema,
     pg_catalog.quote_literal(pg_catalog.quote_ident(n.nspname)) AS schema_literal,

@@ -1,7 +1,9 @@
--- Processes that wait for a lock or block one. A prepared transaction (pid 0) or ended process has only its pid. For a
--- wait for a transaction, the relation is that of the row's lock, else the only table that the process writes to.
+-- Processes that wait for a lock, or block such a process. Of a prepared transaction (pid 0) or an ended process, only
+-- the pid is known. If a process waits for a transaction, the relation is that of its tuple lock. Without a tuple lock,
+-- it is the table that the process writes to, if there is only one.
 -- pg_blocking_pids locks the lock manager for some 0.1 ms. It runs for at most 500 waits: the oldest first, waits
--- for `tuple` last. In a queue of n, each waiter is blocked by all earlier ones: process these n*n/2 pairs only once.
+-- for `tuple` last. In a queue of n processes, each is blocked by all earlier ones: the query visits these n*n/2 pairs
+-- only once.
 WITH activity AS MATERIALIZED (
     SELECT * FROM pg_catalog.pg_stat_get_activity(NULL)
 ), waiter AS MATERIALIZED (

@@ -1,4 +1,5 @@
--- Uses relpages, which is as old as reltuples and needs no lock.
+-- Uses relpages instead of the current size: VACUUM and ANALYZE set relpages together with reltuples, and reading it
+-- needs no lock on the relation.
 SELECT
     c.oid,
     i.indrelid,

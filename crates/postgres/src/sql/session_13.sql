@@ -1,7 +1,8 @@
 -- Settings of pgthaw's session: short lock waits; no JIT, which costs more than these queries; no parallel workers; no
--- temporary files. Read committed, because a database's owner may have set a level with a stale view. No transaction
--- stays open long, even if pgthaw is stopped. Returns the role, which ALTER DATABASE can change. A SQL_ASCII database
--- sends names unconverted, because it would reject invalid UTF-8.
+-- temporary files. Read committed, because a database's owner may have set an isolation level with an old snapshot. No
+-- transaction stays open long, even if pgthaw is suspended. Returns the role, which ALTER DATABASE can change. In a
+-- SQL_ASCII database, client_encoding is SQL_ASCII too, because with UTF8 the server would reject names that are not
+-- valid UTF-8.
 SELECT
     current_user::pg_catalog.text AS role,
     pg_catalog.set_config('lock_timeout', '2s', false),

@@ -1,4 +1,5 @@
--- Includes clients idle for under a second, as between fast statements. I/O workers (18) belong to no database.
+-- `clients` includes clients idle for less than a second, as they are between fast statements. `pids` includes I/O
+-- workers (18), which belong to no database.
 SELECT
     d.xact_commit + d.xact_rollback AS transactions,
     d.blks_hit AS blocks_hit,

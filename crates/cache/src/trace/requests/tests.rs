@@ -168,7 +168,6 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
     let command = Arc::new(AtomicU32::new(0));
     let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     let of = |kind, units, pid| event(kind, 0, units, pid);
-    // Pid 1 is no server process, and the command has not started.
     told.lock().unwrap().events = vec![of(PageEventKind::Fetched, 1, 1), of(PageEventKind::Requested, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -256,7 +255,6 @@ fn what_comes_again_is_counted_of_each_process() {
     use PageEventKind::{Again, Fetched, Requested};
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     let again = |kind, pages_again, pid| PageEvent { pages_again, ..event(kind, 0, 1, pid) };
-    // A block's pages come one by one. Fetched events carry no count.
     told.lock().unwrap().events =
         vec![again(Requested, -1, PID), again(Again, 6, PID), again(Again, 4, PID - 1), again(Fetched, 0, PID)];
     requests.look(&mut |_| {}).unwrap();

@@ -1,4 +1,4 @@
-//! A slice of a fork, one byte per block, for repeated scans.
+//! A slice of a fork as a byte array, which the planner scans repeatedly.
 
 use roaring::RoaringBitmap;
 
@@ -22,8 +22,8 @@ pub struct Cells {
 pub struct Run {
     pub start: u32,
     pub end: u32,
-    /// Unrequested blocks since the previous run. `None` for the first run, and after a resident block, because the
-    /// kernel splits reads there.
+    /// Number of blocks between the previous run and this one. `None` for the first run, and if one of these blocks is
+    /// resident, because the kernel splits reads there.
     pub gap: Option<u16>,
 }
 
@@ -74,7 +74,6 @@ impl Cells {
         (1..RESIDENT).rev().filter(move |cell| present[usize::from(*cell)]).map(|cell| cell - 1)
     }
 
-    /// Calls `count` with the heat level of each wanted, uncached block in `[start, end)`.
     pub fn count_levels(&self, start: u32, end: u32, mut count: impl FnMut(u8)) {
         for cell in &self.cells[start as usize..end as usize] {
             if *cell != COLD && *cell != RESIDENT {
@@ -102,8 +101,6 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
     }
 }
 
-// ---- slices ----
-//
 // Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
 /// Length of a slice, as a multiple of the largest read: 8 MB with reads of 256 kB. So a plan of terabytes stays small,
@@ -152,7 +149,7 @@ impl<'a> Slices<'a> {
         Some(Slice { fork: self.fork, start, end, is_head })
     }
 
-    /// Shortens a slice that ends within a run to the last whole read. Returns the number of blocks cut off.
+    /// Cuts off the last, incomplete read of a slice that ends within a run. Returns the number of blocks cut off.
     fn cut_back(&self, cells: &mut Cells) -> u64 {
         let run = cells.last_run_start();
         let cut = (cells.len() - run) % self.largest_read;
@@ -175,8 +172,6 @@ impl<'a> Slices<'a> {
     }
 }
 
-// ---- wanted ----
-
 /// Order in which parts of relations are read. Any query needs the parts before `ByHeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precedence {
@@ -194,8 +189,8 @@ pub struct WantedFork {
     /// Whether the fork's first blocks are `Precedence::IndexHead`.
     pub is_index: bool,
     pub blocks: u64,
-    /// Levels, coldest first: heat (relative uses, above 0) and blocks. At most 200, because cells are bytes. A block's
-    /// hottest level counts.
+    /// Levels, coldest first: heat (relative uses, above 0) and blocks. At most 200, because `Cells` stores a level's
+    /// number in one byte. A block's hottest level counts.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
     /// Positions on the device, in fork order; empty if irrelevant or unknown.
@@ -222,7 +217,7 @@ impl WantedFork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub block_size: u32,
-    /// Blocks per segment file. No read crosses a segment's end.
+    /// No read crosses a segment's end.
     pub segment_blocks: u32,
 }
 

@@ -5,19 +5,21 @@ use super::merge::Link;
 /// The hot part ends at a drop, where heat per second falls by at least this factor.
 const DROP_MIN: f64 = 32.0;
 
-/// Maximum length of a drop, as a share of the plan's seconds: catalogs may lie between hot and cold steps.
+/// Maximum duration of the drop from hot to cold steps, as a share of the plan's seconds. Steps of medium heat, such as
+/// catalogs, may lie between them.
 const DROP_WITHIN: f64 = 0.02;
 
-/// Maximum share of the plan's heat after the hot part. More would let it end after a very hot index, which is useless
-/// without its table.
+/// Maximum share of the plan's heat after the hot part. With a higher limit, the hot part could end after a very hot
+/// index, which is useless without its table.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// Steps between two drops are also hot if they have at least this share of the plan's heat. It is low, because an
-/// index before them may have nearly all heat.
+/// If heat per second drops several times, the hot part may extend from one drop to a later drop. The steps between the
+/// two drops must have at least this share of the plan's heat. The share is low, because a very hot index before these
+/// steps may have nearly all heat.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// The hot part counts as begun when steps with at most this share of its seconds are left: small catalogs may be read
-/// late.
+/// `Hot::is_begun` does not require all steps of the hot part. Steps with at most this share of the hot part's seconds
+/// may be missing, because small catalogs may be read late.
 const LEFT_MAX: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +32,14 @@ pub struct Hot {
 
 #[derive(Clone, Copy)]
 struct End {
-    /// Seconds and heat up to the drop; `least` is the heat per second of the last step before it.
+    /// Total seconds and heat of the steps before the drop. `least` is the heat per second of the last of these steps.
     seconds: f64,
     heat: f64,
     least: f64,
 }
 
 impl Hot {
-    /// Finds the hot part. `None` if heat declines gradually or not at all.
+    /// `None` if heat declines gradually or not at all.
     pub fn of<'a>(steps: impl Iterator<Item = &'a Link>) -> Option<Hot> {
         let mut hottest_first: Vec<&Link> = steps.collect();
         hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));
@@ -45,7 +47,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // First step to end `within` seconds later; without one, no drop.
+            // First step that ends at least `within` seconds after this one. Without such a step, there is no drop.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;

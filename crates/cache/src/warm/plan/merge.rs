@@ -1,5 +1,5 @@
-//! Chooses the gaps between wanted blocks of a slice that are read too, to merge reads. A gap costs bytes and saves a
-//! read, so the best choice is the m shortest gaps. Every m is tried.
+//! Chooses which gaps between the wanted blocks of a slice are read too, so that neighbouring reads merge. A gap costs
+//! bytes and saves a read, so the best choice is the m shortest gaps. Every m is tried.
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
@@ -29,7 +29,8 @@ impl Prices<'_> {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// Returns the prices for this slice. For later ones, deducts its gaps of length `gap` from `ties`.
+    /// Returns the prices for the slice `cells`. Then subtracts the number of this slice's gaps of length `gap` from
+    /// `ties`, the number of such gaps to read: later slices get the rest.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -63,13 +64,13 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate does not cut merged reads to the largest read, so both extremes, no gap and all gaps, compete too.
+    // The estimate ignores that merged reads are split at the largest read size. So merging over no gap, or over all
+    // gaps, may cost less than the merging that `estimate` chooses.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// Best gaps to read, assuming that each saves a read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -105,7 +106,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Visits the reads that result from `merging`, not yet cut to the largest read.
+/// Visits the block ranges that result from `merging`, before they are split at the largest read size.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -130,11 +131,10 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 // ---- chain ----
 //
 // Levels of heat form a chain, hottest first. A link gets its own pass if it gains more heat per second than the next
-// one; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes fragment
-// reads, so their extra cost is limited.
+// one; others are joined (chain decomposition of Smith's rule for least weighted completion time).
 
-/// A pass needs this multiple of the next pass's heat per second, because each pass adds reads, which live traffic
-/// needs too.
+/// Two passes stay separate only if the first has at least this multiple of the second's heat per second, because
+/// each pass adds reads, and live traffic needs the device too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,7 +157,8 @@ impl Link {
     }
 }
 
-/// Passes by decreasing heat per second. Reading hot blocks first may add the share `premium` to the device time.
+/// Returns a slice's passes, by decreasing heat per second. Returns a single pass if several passes would increase the
+/// device time by more than the share `premium`.
 pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
     let levels: Vec<u8> = slice.levels().collect();
     let Some(coldest) = levels.last() else { return Vec::new() };
@@ -208,8 +209,6 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
     Link { coldest, merging, cost, wanted_blocks, heat: gained, seconds: prices.seconds(cost) }
 }
 
-// ---- balance ----
-//
 // Chooses the gaps to read for a whole plan, on a device where the time for requests and the time for bytes overlap.
 //
 // Such a device takes about as long as the larger of the two. So a plan limited by bytes should read fewer gaps, and
@@ -218,10 +217,9 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 /// Gaps longer than this are read all together or not at all.
 const GAP_MAX: usize = 1024;
 
-/// Rounds of choosing gaps, each based on the previous one's read count.
 const ROUNDS: usize = 3;
 
-/// Chooses gaps for the whole plan. `None` if the costs of reads and bytes add up: each slice then chooses its own.
+/// `None` if the costs of reads and bytes add up: each slice then chooses its own.
 pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cells) -> Option<Merging> {
     if prices.device.overlap == 0.0 {
         return None;
@@ -234,7 +232,7 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
         joined.add(cost(cells, 0, Merging::ALL, prices.largest_read));
     });
     let mut candidates = vec![(Merging::NONE, separate), (Merging::ALL, joined)];
-    // Reading a gap saves nothing if the merged read exceeds the largest one. Each round counts these cases.
+    // Reading a gap saves nothing if the merged read exceeds the largest read size. Each round counts these cases.
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
         let (merging, reads) = gaps.choose(&prices, unsaved_reads);
@@ -294,7 +292,8 @@ impl Gaps {
         }
     }
 
-    /// Returns the best gaps to read, and the resulting number of reads. All gaps but `unsaved_reads` save a read.
+    /// Returns the best gaps to read, and the resulting number of reads. Each gap saves one read, but `unsaved_reads`
+    /// reads are added, because merged reads above the largest read size are split.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);

@@ -11,8 +11,9 @@ use super::{Plan, Read, Scratch, Situation, Step};
 /// time.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead of a stream over the other during live traffic, in reads (4 s on a common volume). A stream at this
-/// lead waits and loses budget. This must not happen while catalogs are read, slowed by a cold server's misses.
+/// During live traffic, maximum lead of one of the two streams over the other, in reads (4 s on a common volume). At
+/// this lead, the leading stream waits, and its budget is lost. The limit is so high that no stream waits while
+/// catalogs are read. Reading catalogs is slow on a cold server, because the server's own misses need the device too.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -22,11 +23,13 @@ pub struct Mix<'a> {
     short: Stream,
     long: Stream,
     scratch: Scratch,
-    /// Seconds spent on reads minus those on bytes.
+    /// Seconds that the reads so far need at the device's reads per second, minus the seconds that their bytes need at
+    /// its bandwidth.
     debt: f64,
     begun: usize,
     hot: Option<Hot>,
-    /// Whether adjacent reads may be joined; false if the device seeks, or if the costs of reads and bytes do not overlap.
+    /// Whether adjacent reads may be joined. False if the device seeks, and false if its time for requests and its time
+    /// for bytes add up.
     may_join: bool,
 }
 
@@ -41,7 +44,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Finds the next step of short or long reads. True if any reads remain.
+    /// True if any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);
@@ -73,7 +76,6 @@ impl<'a> Mix<'a> {
         }
     }
 
-    /// True once the reads of all hot blocks have started.
     pub fn is_at_cold_rest(&self) -> bool {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
@@ -107,20 +109,23 @@ impl<'a> Mix<'a> {
         Some((stream.slice, read))
     }
 
-    /// Extends the last read by adjacent ones of its slice, unless both budgets are in use or the device seeks.
+    /// Extends `read` by the adjacent reads that follow in its step, if `may_join`. Does nothing while short reads
+    /// remain, because short and long reads alternate to use both budgets.
     pub fn join(&mut self, read: Read) -> Read {
         let mut joined = read;
         if !self.may_join || self.short.find(self.plan, true) {
             return joined;
         }
-        while let Some(next) = self.long.reads.front().filter(|next| next.range.start == joined.range.end) {
+        let is_next = |next: &&Read, joined: &Read| next.fork == joined.fork && next.range.start == joined.range.end;
+        while let Some(next) = self.long.reads.front().filter(|next| is_next(next, &joined)) {
             joined.range.end = next.range.end;
             self.long.reads.pop_front();
         }
         joined
     }
 
-    /// Maximum lead of a stream over the other, in seconds. A seeking head gets 0, which keeps the plan's order.
+    /// Maximum lead of the stream `short` over the stream `long`, or the reverse, in seconds of the plan. 0 keeps the
+    /// plan's order. It is 0 if the device's time for requests and its time for bytes add up, as on rotating disks.
     fn reach_seconds(&self) -> f64 {
         let device = &self.plan.device;
         match self.plan.situation {
@@ -156,10 +161,10 @@ mod tests {
     use super::*;
     use crate::warm::DeviceProfile;
     use crate::warm::plan::{Geometry, Precedence, WantedFork};
+    use host::units::BlockRange;
 
     const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
 
-    /// Runs of `run` wanted blocks, `gap` apart.
     fn fork(blocks: u32, run: u32, gap: u32) -> WantedFork {
         let mut wanted = RoaringBitmap::new();
         (0..blocks).step_by((run + gap) as usize).for_each(|at| _ = wanted.insert_range(at..blocks.min(at + run)));
@@ -213,7 +218,6 @@ mod tests {
             let forecast = plan.forecast();
             let (of_reads, of_bytes) = plan.prices(forecast.reads, forecast.read_bytes.0 / 8192);
             let seconds = simulate(&plan, all_turns(&plan).into_iter().map(|turn| turn.1));
-            // The last 0.1 s may use only one budget.
             prop_assert!(seconds <= 1.03 * of_reads.max(of_bytes) + 0.1, "{seconds}: {of_reads}, {of_bytes}");
         }
 
@@ -316,6 +320,19 @@ mod tests {
         assert!((17_000..=19_200).contains(&begun_hot_blocks(0)));
         assert!((50..=1200).contains(&begun_hot_blocks(18_000)), "too little is left for a drop of its own");
         assert_eq!(begun_hot_blocks(19_200), 0);
+    }
+
+    #[test]
+    fn reads_of_two_forks_are_not_joined() {
+        let plan = Plan::new(Vec::new(), GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
+        let read = |fork, start, end| Read { fork, range: BlockRange::new(start, end) };
+        let joined = |fork| {
+            let mut mix = Mix::new(&plan);
+            mix.long.reads.push_back(read(1, 10, 20));
+            mix.join(read(fork, 0, 10))
+        };
+        assert_eq!(joined(1), read(1, 0, 20));
+        assert_eq!(joined(0), read(0, 0, 10));
     }
 
     #[test]

@@ -91,7 +91,6 @@ pub struct Plan {
     slices: Vec<Slice>,
     /// Sorted by position. The steps of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
-    /// Indexes of `steps` in plan order.
     order: Vec<u32>,
     /// Least heat per second in the hot part of the plan that this one continues.
     earlier_hot_least: Option<f64>,
@@ -159,7 +158,6 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Hot part of this plan, or the rest of that of an earlier plan.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))

@@ -62,7 +62,6 @@ fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
     }
 }
 
-/// One read per run in each slice, cut to the largest read.
 fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBitmap) -> Vec<Read> {
     let mut reads = Vec::new();
     for slice in &plan.slices {
@@ -79,14 +78,12 @@ fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBit
     reads
 }
 
-/// Absent blocks, wanted or not.
 fn everything(fork: &WantedFork) -> RoaringBitmap {
     let mut all = RoaringBitmap::new();
     all.insert_range(0..fork.blocks as u32);
     all - &fork.resident
 }
 
-/// The longest runs, regardless of slices.
 fn count_ranges(fork: &WantedFork, largest_read: u64, segment_blocks: u64) -> u64 {
     let blocks = missing(fork);
     let mut ranges = blocks.iter();
@@ -227,7 +224,6 @@ fn no_gap_is_read_over_where_only_bytes_are_short() {
 
 #[test]
 fn a_plan_that_is_short_of_bytes_on_an_idle_device_reads_over_fewer_gaps() {
-    // A random sixth: about as many bytes in gaps as in runs.
     let mut state = 1u64;
     let mut blocks = RoaringBitmap::new();
     for block in 0..200_000u32 {

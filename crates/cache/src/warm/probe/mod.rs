@@ -35,7 +35,8 @@ const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Reads in flight for large reads. A few suffice to reach the bandwidth, and many would delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Maximum (time, bytes) of one phase, as shares of the probe's. The times sum to 0.78: a limiter may delay last reads.
+/// Maximum (time, bytes) of one phase, as shares of the whole probe's time and bytes. The times of all phases sum to
+/// only 0.78, because a limiter may delay the last reads of a phase.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
@@ -94,7 +95,6 @@ impl Probe<'_> {
 }
 
 impl Running<'_> {
-    /// Measures with more and more reads in flight, until more gain nothing.
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
@@ -162,12 +162,10 @@ impl Running<'_> {
     }
 }
 
-// ---- files ----
-//
 // Large relation files, cut into chunks and dealt to the phases.
 
 const CHUNK: u64 = 1 << 20;
-/// Sizes of the larger random reads. Each size has its own chunks.
+/// Sizes of the random reads above `SMALL_READ`. Each size reads its own chunks of the files.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Maximum files, all open at once; half of `ulimit -n` if that is less.
 const FILES_MAX: u64 = 256;
@@ -175,7 +173,8 @@ const CHUNKS_MIN: usize = 16;
 /// Sequential reads get a third of the chunks, small reads a sixth of the rest.
 const SEQUENTIAL_PART: usize = 3;
 const SMALL_PART: usize = 6;
-/// Maximum chunks per size: each read's place takes 16 bytes.
+/// Maximum number of chunks for each read size. Each chunk is cut into reads of this size. The limit saves memory,
+/// because the position of each read takes 16 bytes.
 const CHUNKS_PER_SIZE_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +183,6 @@ pub struct SampleFile {
     pub size: Bytes,
 }
 
-/// The largest files on the directory's own device, sorted by path.
 pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>> {
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
@@ -234,7 +232,7 @@ impl Places {
 struct Deck {
     open: Vec<DirectFile>,
     sequential: Arc<Places>,
-    /// In random order: chunks for small reads, then an equal share for each larger size.
+    /// Chunks in random order: first those for small reads, then an equal number for each larger read size.
     chunks: Vec<Place>,
     random: BTreeMap<u64, Arc<Places>>,
 }
@@ -260,7 +258,7 @@ impl Deck {
         Arc::clone(&self.random[&size])
     }
 
-    /// Cuts the `nth` share of the chunks into reads of `size` bytes. Share 0 is for small reads.
+    /// Cuts the `nth` share of the chunks into reads of `size` bytes.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
@@ -289,10 +287,9 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
     numbered.flat_map(of_file).collect()
 }
 
-// ---- phase ----
-
-/// Start of a phase that does not count: `DISCARDED`, but at most the share `DISCARDED_RATIO` of the phase. The
-/// kernel's limiter (blk-throttle) counts in slices of 100 ms, and first allows the reads of over two at once.
+/// Time at the start of each phase that is not measured, but at most the share `DISCARDED_RATIO` of the phase. The
+/// kernel's limiter (blk-throttle) works in slices of 100 ms. At first it allows the reads of more than two slices at
+/// once.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
@@ -402,8 +399,6 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     (seconds > 0.0).then(|| (to - from) as f64 / seconds)
 }
 
-// ---- measurement ----
-
 /// Result of a probe. Rates exclude the start of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Measurement {
@@ -417,7 +412,7 @@ pub struct Measurement {
     pub sequential_bandwidth: Bytes,
     /// Random reads of 8 KiB, by number of reads in flight.
     pub by_depth: Vec<DepthPoint>,
-    /// Random reads by size; above 8 KiB, with `profile.depth` reads in flight, but 4 to 16.
+    /// Random reads by size. Above 8 KiB, `profile.depth` reads are in flight, but at least 4 and at most 16.
     pub by_size: Vec<SizePoint>,
     /// Costs whose sum fits `by_size` best: `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth`.
     pub fit: Fit,
@@ -462,8 +457,6 @@ pub struct Fit {
     /// Largest error, relative to the measured time.
     pub error_ratio_max: f64,
 }
-
-// ---- fit ----
 
 /// Rates above this share of the best one count as equal, because measurements vary by as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
@@ -681,7 +674,6 @@ mod fit_tests {
         rates.iter().enumerate().map(point).collect()
     }
 
-    /// A read of n bytes takes `seconds(n)`.
     fn size_points(seconds: impl Fn(u64) -> f64) -> Vec<SizePoint> {
         let point = |size: &u64| SizePoint { read_bytes: Bytes(*size), reads_per_second: 1.0 / seconds(*size) };
         [SMALL_READ].iter().chain(&SIZES).map(point).collect()

@@ -68,7 +68,7 @@ impl DeviceRecord {
             // The measured overlap is that of the unlimited device.
             profile.overlap = 0.0;
             remarks.push(
-                "the probe ended before the cgroup's I/O limit took effect, so the profile contains the configured limit: a larger --probe=BYTES measures it"
+                "the probe ended before the cgroup's I/O limit took effect, so the profile contains the configured limit instead of a measured rate; to measure under the limit, use a larger --probe=BYTES"
                     .into(),
             );
         }
@@ -149,7 +149,7 @@ impl ProfileStore {
         }
     }
 
-    /// Replaces the profile atomically. Returns its path.
+    /// Replaces the profile atomically.
     pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf> {
         let path = self.path(&record.device.identity, record.limit);
         let text = serde_json::to_vec_pretty(record).map_err(io::Error::from);

@@ -54,7 +54,7 @@ pub struct Outcome {
     pub failures: BTreeMap<usize, Refusal>,
     /// Blocks per fork that these reads loaded, without those cached before or read by the server first.
     pub brought: Vec<RoaringBitmap>,
-    /// Whether the rest needs a new plan, because others began or ceased to use the device.
+    /// Whether the remaining reads need a new plan, because server processes became busy or idle.
     pub is_outdated: bool,
 }
 
@@ -86,7 +86,6 @@ struct Work<'a> {
     staying: Staying,
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// After a failure, no more blocks are read in order.
     in_order_fails: AtomicBool,
     windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }
@@ -159,7 +158,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // Other threads need not wait for a turn.
+                // Nothing is left to read, so threads that wait for permission to read stop waiting.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -229,7 +228,6 @@ impl Work<'_> {
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// True once others began or ceased to use the device, unless a budget limits the plan.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -261,7 +259,8 @@ impl Work<'_> {
         }
     }
 
-    /// Makes room by evicting the unrequested blocks of gaps. Stops only if that does not suffice.
+    /// Makes room by evicting blocks that were read only because they lie in gaps between requested blocks. Stops the
+    /// restore only if that does not suffice.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -393,8 +392,6 @@ impl Work<'_> {
     }
 }
 
-// ---- let go ----
-
 /// Evicts blocks of `brought` that are not `wanted`, and removes them from `brought`. If `may_be_used`, keeps pages
 /// used since their load (all, if the kernel hides their use).
 pub fn let_go(
@@ -437,8 +434,6 @@ pub fn let_go(
     sums
 }
 
-// ---- staying ----
-//
 // Detects eviction of loaded pages: a restore that cannot keep them is pointless.
 
 /// A slice is checked after this many later ones began, so its last reads are over.
@@ -450,7 +445,7 @@ const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]
 pub struct Staying {
-    /// Reads not checked yet, with slices, in order of completion.
+    /// Reads whose pages were not checked yet, each with its slice's number, in order of completion.
     fresh: Mutex<VecDeque<(usize, Read)>>,
     sample: Mutex<Sample>,
 }
@@ -488,7 +483,7 @@ impl Staying {
         *lock(&self.sample) = Sample::default();
     }
 
-    /// Reads to check, each once, now that slice `step` begins.
+    /// Returns the reads that are old enough to be checked when slice `step` begins. Returns each read only once.
     pub fn take_settled(&self, step: usize) -> Vec<Read> {
         let mut fresh = lock(&self.fresh);
         let settled = fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();

@@ -262,7 +262,6 @@ impl Governor {
         self.lock().receipt.replanned += 1;
     }
 
-    /// Searches the bandwidth share at which the server does the most work.
     fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
         let work = if load == Load::Flowing { traffic.read_work() } else { None };
         let mut seen = self.lock();
@@ -446,8 +445,6 @@ impl Governor {
     }
 }
 
-// ---- climb ----
-//
 // Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
 // Users' throughput is invisible, so CPU time is the measure. A transaction needs the same CPU time whether or not it

@@ -215,7 +215,6 @@ impl Restore {
         self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }
 
-    /// Reserves up to half of the budget for the buffers tier.
     fn os_budget(&self) -> Option<Bytes> {
         self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
     }
@@ -406,8 +405,6 @@ async fn on_a_thread<T: Send + 'static>(
     done.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-// ---- room ----
-
 /// Observed DAMON schemes page out idle memory after 30 s and more; damon_reclaim's default is 120 s.
 const IDLE_AGE: Duration = Duration::from_secs(20);
 
@@ -460,7 +457,7 @@ impl Lent {
 }
 
 /// Joins the server's cgroup for memory if that of either process is limited, and for disks if the server's limits
-/// reads. Returns remarks on failures.
+/// reads.
 pub fn join_cgroups(postmaster_pid: u32) -> Vec<String> {
     let limits = [std::process::id(), postmaster_pid].map(|pid| read_memory_limit(pid).ok().flatten());
     let mut remarks = Vec::new();

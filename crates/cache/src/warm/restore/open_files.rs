@@ -56,7 +56,6 @@ impl<'a> OpenFiles<'a> {
         Ok(Some(file))
     }
 
-    /// If the limit on open files is reached, closes kept files, then waits for other threads.
     fn open(&self, key: SegmentKey, path: &RelationPath, fork: Fork) -> linux::Result<Option<Box<dyn CachedFile>>> {
         for _ in 0..OPEN_TRIES {
             match self.files.open(path, fork, key.1) {
@@ -77,20 +76,18 @@ fn most_of(limit: u64) -> usize {
     (limit / OPEN_FILES_PART).clamp(1, OPEN_FILES_MAX as u64) as usize
 }
 
-// ---- read over ----
-//
 // The kernel reads around cached pages: one such page splits a 256 kB read into two device reads. A busy server's
 // misses scatter such pages everywhere. If short reads would make the device's reads per second the bottleneck, not
 // its bytes per second, pgthaw drops just enough of these pages before a read.
 
-/// Maximum of `credit`, positive or negative, in reads of `needed_pages`. A common device limit allows 300 reads per
-/// 0.1 s.
+/// Maximum absolute value of `credit`, as a number of reads of `needed_pages` each: half of the 300 reads that a common
+/// device limit allows per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]
 pub struct Splits {
     gap_pages: u64,
-    /// Pages that all earlier reads together loaded beyond `needed_pages` each; negative if fewer.
+    /// Number of pages that all earlier device reads loaded, minus `needed_pages` for each of these reads.
     credit: Mutex<f64>,
 }
 
@@ -100,8 +97,8 @@ impl Splits {
     }
 
     /// Drops runs of cached pages that split a read of `pages`, shortest first, until device reads average
-    /// `needed_pages`. Drops none if some are dirty: the kernel would write these at once, and keep them. Returns the
-    /// number of pages it tried to drop.
+    /// `needed_pages`. Drops nothing if any of `pages` is dirty: the kernel would write dirty pages at once, and keep
+    /// them. Returns the number of pages it tried to drop.
     pub fn drop_from(
         &self,
         file: &dyn CachedFile,
@@ -195,7 +192,6 @@ mod read_over_tests {
     fn what_a_read_brings_too_much_another_may_bring_too_little() {
         let [one, other] = ranges([(20, 21), (40, 41)]);
         let splits = Splits::new(4);
-        // 62 pages in three reads.
         let left = |resident: &[PageRange]| left_with(resident, 0, 25.0, &splits);
         assert_eq!(left(&[]), []);
         assert_eq!(*lock(&splits.credit), 64.0 - 25.0);

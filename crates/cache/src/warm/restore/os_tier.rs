@@ -144,7 +144,7 @@ impl OsTier<'_> {
         }
     }
 
-    /// Replans the unread blocks when others begin or cease to use the device.
+    /// Replans the unread blocks whenever server processes become busy or idle.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();
@@ -217,7 +217,7 @@ impl OsTier<'_> {
         Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), Some(lost))
     }
 
-    /// The smaller of budget and memory, with the skip reason for blocks beyond it.
+    /// Returns the smaller of the budget and the available memory, and the skip reason for blocks beyond this limit.
     fn allow(
         &self,
         budget: Option<Bytes>,
@@ -235,8 +235,9 @@ impl OsTier<'_> {
     }
 }
 
-/// Memory of `all` that the page cache may fill: leaves `reserved` to shared_buffers, but always permits up to
-/// `reserved`, because cached copies of blocks in shared_buffers may be evicted.
+/// Part of the memory `all` that the page cache may fill: the rest after `reserved` for shared_buffers. If the rest is
+/// smaller than `reserved`, the page cache may fill as much as `reserved` (at most `all`). The kernel may then evict
+/// the page cache's copies of blocks that are also in shared_buffers.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }
@@ -325,8 +326,6 @@ fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
     }
 }
 
-// ---- no double ----
-//
 // Drops cached pages that are also in shared_buffers: they are useless until the buffer is evicted.
 
 #[derive(Clone, Debug)]

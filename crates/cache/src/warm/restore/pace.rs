@@ -54,9 +54,9 @@ impl Pace {
         done
     }
 
-    /// Sets the rate; `None` applies only the user's limit. Rescales the wait until the next read to the new rate.
-    /// After `None`, this wait also covers the bytes in flight, because a saturated device would otherwise stay
-    /// saturated.
+    /// Sets the rate; `None` applies only the user's limit. Rescales the wait until the next read to the new rate. If
+    /// the previous rate was `None`, the next read waits at least as long as the bytes in flight take at the new rate,
+    /// because a saturated device would otherwise stay saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -79,7 +79,6 @@ impl Pace {
         lock(&self.turns).rate.is_some()
     }
 
-    /// Waits until `bytes` may be read, or the load of the page cache stops.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         let Some(turn) = self.take_turn(bytes) else { return };
         while control.os_stopped_by().is_none() {
@@ -124,9 +123,10 @@ impl Turns {
 
 // ---- bandwidth ----
 //
-// The profile's bandwidth, until full-speed reads show another.
+// The bandwidth of the device's profile, until reads at full speed show a different bandwidth.
 
-/// Minimum share of the known bandwidth that counts as a measurement: slower time spans read small files.
+/// Minimum share of the known bandwidth at which the rate of a time span counts as a measurement. A lower rate results
+/// from small files.
 const SHARE_MIN: f64 = 0.25;
 
 /// Minimum ratio of measured to known bandwidth that counts as faster: a limiter allows bursts after a lull.
@@ -141,7 +141,7 @@ pub struct Bandwidth {
     before: Option<Bytes>,
     /// Rate of the previous time span, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Rate of the previous time span, if its reads were large and `Beside::OthersPushed`.
+    /// Rate of the previous time span, if its reads were large and ran in the situation `Beside::OthersPushed`.
     pushed: Option<Bytes>,
 }
 
@@ -156,9 +156,9 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nobody,
-    /// Others use the device, but more reads in flight would gain nothing.
+    /// Server processes are busy, but more reads in flight would not speed up the restore.
     OthersPushed,
-    /// Others use the device, and may have lowered the rate.
+    /// Server processes are busy, and may have lowered the measured rate.
     Others,
 }
 
@@ -171,9 +171,10 @@ impl Bandwidth {
         }
     }
 
-    /// Changes `bytes` after two time spans in a row, both undisturbed or both much faster: one may be a limiter's
-    /// burst after a lull. A profile's default also changes after one undisturbed time span, or falls to the faster of
-    /// two with `OthersPushed`.
+    /// Changes `bytes` after two successive time spans that were both undisturbed, or both faster than `bytes` by
+    /// `FASTER_RATIO`. One fast time span may be a limiter's burst after a lull. If `bytes` is still the profile's
+    /// default, one undisturbed time span suffices. Two successive time spans with `OthersPushed` can lower the default
+    /// to the faster of their rates.
     pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
         let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
         let now = |like| (is_measurement && beside == like).then_some(achieved);
@@ -193,19 +194,18 @@ impl Bandwidth {
     }
 }
 
-// ---- others ----
-//
-// The server's use of the device, and the rest for the restore.
+// ---- the server's share of the device, and the rest for the restore ----
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum share of the device for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// Minimum share of the device's reads for the restore, in `balance`: a cold server's misses leave few to the restore.
+/// Minimum share of the device's reads per second that `balance` assumes for the restore: a cold server's misses leave
+/// few reads to it.
 const LEFT_READS_MIN: f64 = 0.1;
 
-/// If others use more than this share of the device's reads, they wait regardless of the restore's rate.
+/// If the server uses more than this share of the device's reads per second, the server waits for the device, however
+/// slowly the restore reads.
 const SHORT_ABOVE: f64 = 0.5;
 
 #[derive(Debug, Default)]
@@ -216,7 +216,8 @@ pub struct Others {
 }
 
 impl Others {
-    /// Bytes that the server fetched since the last query, too few if processes ended; 0 within `INTERVAL` of it.
+    /// Bytes that the server fetched since the last query. The number is too low if server processes ended meanwhile,
+    /// and 0 if the last query was less than `INTERVAL` ago.
     pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
@@ -240,8 +241,8 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Read size above which the restore uses up its bytes per second before its reads per second. `all` includes the
-    /// others' rate.
+    /// Read size above which the restore uses up its bytes per second before its reads per second. `all` is the rate of
+    /// restore and server together.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
@@ -266,8 +267,6 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
 
-// ---- appetite ----
-//
 // Determines whether the server waits for the device regardless of the restore.
 
 const SPAN: Duration = Duration::from_millis(200);
@@ -309,8 +308,6 @@ fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_secon
     misses * processors as f64 <= MISSES_MAX * reads_per_second * worked.as_secs_f64()
 }
 
-// ---- given ----
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given {
     pub read_bytes: u64,
@@ -327,7 +324,7 @@ impl Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// Reads of all users, assuming that others read `MISS_BYTES` at once.
+    /// Number of reads by restore and server, assuming that each read of the server has `MISS_BYTES`.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }
@@ -518,7 +515,6 @@ mod others_tests {
         }
     }
 
-    /// `None` if unknown.
     struct Fetching(Mutex<Cell<Option<u64>>>);
 
     impl Fetching {

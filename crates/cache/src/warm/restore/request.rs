@@ -55,13 +55,13 @@ impl Request {
     }
 
     /// Blocks to load into the page cache, also those for shared_buffers, because large reads are faster than loads of
-    /// single blocks. A snapshot without the page cache has no others.
+    /// single blocks. A snapshot without the page cache has only blocks of shared_buffers.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
     }
 
-    /// One entry per fork with wanted blocks, at the snapshot's path.
+    /// One entry per fork with wanted blocks, with the relation's path at the time of the snapshot.
     pub fn entries(&self) -> Vec<Entry> {
         let relations = self.map.relations.iter().enumerate();
         let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
@@ -134,7 +134,6 @@ impl Request {
             .collect()
     }
 
-    /// Finds an entry by name; the error says why it cannot be restored.
     pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Result<Entry, Refusal> {
         let relation = &self.map.relations[entry.relation].relation;
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
@@ -172,8 +171,6 @@ fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     }
 }
 
-// ---- entry ----
-
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub relation: usize,
@@ -192,9 +189,9 @@ pub struct Entry {
 pub enum Asks {
     /// Blocks by heat, coldest first. Levels are disjoint.
     Levels(Vec<(f32, RoaringBitmap)>),
-    /// All current blocks, with one heat; the snapshot has `asked_blocks`.
+    /// All current blocks, with the same heat, instead of the snapshot's `asked_blocks` blocks.
     Whole { heat: f32, asked_blocks: u64 },
-    /// No blocks; the snapshot has `asked_blocks`.
+    /// No blocks. The file was rewritten, so the positions of the snapshot's `asked_blocks` blocks are unknown.
     Nothing { asked_blocks: u64 },
 }
 
@@ -336,8 +333,6 @@ impl Planned {
 
 pub type Missing = (SkipReason, u64, Option<String>);
 
-// ---- names ----
-//
 // Finds relations by name: one query per database, several at a time.
 
 const CONNECTIONS: usize = 4;
@@ -345,7 +340,7 @@ const CONNECTIONS: usize = 4;
 #[derive(Debug, Default)]
 pub struct Catalog {
     relations: HashMap<Identity, Relation>,
-    /// Owner of each file: a renamed relation keeps its file.
+    /// Relation of each file, to find renamed relations: they keep their file.
     owners: HashMap<RelationPath, Identity>,
     unreachable: BTreeMap<String, Refusal>,
 }

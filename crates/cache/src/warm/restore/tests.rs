@@ -333,7 +333,6 @@ async fn refusals_are_told_with_their_reason() {
 
 #[tokio::test]
 async fn a_device_that_seeks_is_read_as_the_files_lie() {
-    // Each fork is one slice; the watcher sees a read before it runs.
     let cache = FakePageCache::new();
     let relations: Vec<RelationMap> = (1..4).map(|number| relation(number, vec![fork(1000, 0..1000)])).collect();
     for (number, device_start) in [(1, 3 << 30), (2, 1 << 30), (3, 2 << 30)] {
@@ -421,7 +420,6 @@ fn on_read(act: impl Fn(u64) + Send + Sync + 'static) -> Arc<dyn Watcher> {
 
 #[tokio::test]
 async fn what_is_gone_when_the_next_slice_is_read_is_read_again_before_the_end() {
-    // Slices of 1024 blocks.
     let cache = FakePageCache::new();
     cache.insert(file(1), 8192 * BLOCK, &[]);
     let mut restore = restore(&cache, vec![relation(1, vec![fork(8192, 0..8192)])]);

@@ -23,7 +23,6 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
-/// Whether the process's cgroup or an ancestor limits reads of any device.
 pub fn has_read_limit(pid: u32) -> bool {
     let Ok(hierarchy) = Hierarchy::find(Controller::Io) else { return false };
     let Ok(directory) = hierarchy.directory_of(pid) else { return false };
@@ -161,14 +160,14 @@ impl DiskLimit {
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
     }
 
-    /// Makes a command join before exec, so that no read escapes the limit.
+    /// Makes a command join the limit before exec, so that none of its reads escapes the limit.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
         let memory = self.memory.as_ref().map(|cgroup| cgroup.files.file(PROCS_FILE));
         for path in [self.procs_file()].into_iter().chain(memory) {
             let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
             let join = move || (&procs).write_all(b"0");
             // SAFETY: between fork and exec the closure calls nothing but write(2), which is async-signal-safe, and
-            // allocates nothing, failed or not.
+            // allocates nothing, whether write(2) fails or not.
             unsafe { command.pre_exec(join) };
         }
         Ok(())
@@ -179,7 +178,7 @@ impl DiskLimit {
         self.files.file(PROCS_FILE)
     }
 
-    /// Reads of all joined processes from the first device.
+    /// Reads from the first device by all processes that joined the limit.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         match (self.wholes.first(), self.devices.first()) {
             (Some(whole), _) => whole.read_usage(),
@@ -198,8 +197,6 @@ impl DiskLimit {
     }
 }
 
-// ---- whole device ----
-//
 // In version 1 a cgroup's limit does not cover kernel writes (journal, write-back). They belong to the root cgroup,
 // which can be limited too.
 

@@ -117,7 +117,6 @@ fn dropping_it_frees_its_processes() {
 fn what_a_killed_process_left_is_swept_away() {
     let Some(limit) = create_limit() else { return };
     let own = limit.procs_file().parent().unwrap().to_owned();
-    // Name that a killed process with this pid would have left.
     let name = own.file_name().unwrap().to_str().unwrap();
     let parts: Vec<&str> = name.split('-').collect();
     let leftover = own.parent().unwrap().join(format!("{}-{}-{}-1-0", parts[0], parts[1], parts[2]));

@@ -139,8 +139,6 @@ fn has_word(path: &Path, word: &str) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|one| one == word))
 }
 
-// ---- memory ----
-//
 // Page cache is charged to the cgroup of the process that reads it.
 
 /// Tightest memory limit of a process's cgroup and its ancestors.

@@ -126,7 +126,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // If the path contained a link, the name may differ now.
+        // If the recorded path contained a link, the cgroup's real name may differ from the name checked above.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -264,13 +264,13 @@ const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// CPU weight of all isolated processes together. Version 1: that of one other process. Version 2: a fifth of the
-/// server's (100).
+/// CPU weight of all isolated processes together: in cgroup version 1, the weight of a single process in the server's
+/// cgroup; in version 2, a fifth of the weight of the server's cgroup (100).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until it is dropped. Sets no memory limit: if pgthaw were killed, it would stay,
-/// and the kernel would kill backends, whose memory cannot be reclaimed.
+/// Limits some of a server's processes until this value is dropped. Sets no memory limit: if pgthaw were killed, the
+/// limit would stay, and the kernel would kill backends, whose memory cannot be reclaimed.
 #[derive(Debug)]
 pub struct Isolation {
     /// Cgroup of controller io; in version 2 also memory and cpu.

@@ -58,7 +58,7 @@ pub enum Making {
 pub struct FileSystemAsked {
     #[serde(flatten)]
     pub making: Making,
-    /// Mount options, as in `mount -o`; empty with a study's own commands.
+    /// Mount options, as in `mount -o`. Empty if the study has its own commands, which contain any options.
     pub options: Vec<String>,
     /// Scheduler of the loop device; `None` is the kernel's choice.
     pub scheduler: Option<String>,
@@ -151,8 +151,6 @@ impl Names {
         command.iter().map(fill).collect()
     }
 }
-
-// ---- facts ----
 
 /// Options that are in effect if the kernel lists neither them nor their opposite.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
@@ -257,8 +255,6 @@ fn chosen_scheduler(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text.trim()).to_owned()
 }
-
-// ---- programs ----
 
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 

@@ -13,7 +13,6 @@ use crate::units::{Bytes, PageRange};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct FakePageCache {
     files: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<State>>>>>,

@@ -208,7 +208,7 @@ impl Mapping {
     }
 }
 
-/// Mapping of a file. The mapped memory is never read: a truncated file would raise SIGBUS.
+/// The mapped memory is never read: a truncated file would raise SIGBUS.
 struct Mapping {
     memory: *mut c_void,
     bytes: usize,

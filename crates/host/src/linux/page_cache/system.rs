@@ -121,7 +121,7 @@ impl PageCache for SystemPageCache {
         match (seldom < half / 4, often > half * 3 / 4) {
             (true, true) => Ok(()),
             _ => Err(no_activity(format!(
-                "the kernel marks {often} of {half} pages of a scratch file as active after three reads, and {seldom} of {half} without any"
+                "in a scratch file, the kernel marks as active {often} of {half} pages that were read three times, and {seldom} of {half} pages that were not read"
             ))),
         }
     }
@@ -344,7 +344,8 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// CAP_FOWNER does not apply to the overflow user.
+/// Whether CAP_FOWNER applies to files of this user. It does not if the user namespace does not map the user, whose
+/// files then belong to the overflow user.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
@@ -357,9 +358,10 @@ fn maps_every_user(uid_map: &str) -> bool {
 
 // ---- in order ----
 //
-// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the read-ahead window the kernel
-// would read page by page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as
-// used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
+// splice(2) passes page references from the file through a pipe to /dev/null. No splice is longer than the read-ahead
+// window; the kernel would read the rest of a longer splice page by page. Each splice ends at a multiple of the largest
+// folio: a folio in two splices would count as used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order`
+// of mm/readahead.c).
 
 /// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);

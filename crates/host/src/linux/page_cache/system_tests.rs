@@ -102,7 +102,6 @@ fn what_is_read_in_order_comes_and_nothing_else() {
     let count = |start, end| file.read_counts(PageRange::new(start, end)).unwrap().cached;
     let reach = window.reach().0 / page_bytes();
     assert_eq!(count(page(4) + 5, page(12) + 3), page(8) - 2);
-    // A window may start before the reader.
     assert_eq!((count(0, page(4)), count(page(12) + 3 + reach, page(24))), (0, 0));
     assert_eq!(in_order.apply_read(PageRange::new(page(24), page(25))).unwrap().0, 0);
 }

@@ -48,7 +48,7 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Whether the user's own script ran: `scale` does not give its number of pages.
+    /// Whether the user's own script ran: how many pages it reads then does not follow from `scale`.
     pub is_own_script: bool,
     /// Whether something besides the workload read the data: the warm-up model then does not apply.
     pub has_warmer: bool,
@@ -202,7 +202,6 @@ impl Collector {
         }
     }
 
-    /// Drops final buckets that have data for less than half their width.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();

@@ -280,7 +280,7 @@ impl Reader {
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
         self.clients = self.clients.max(logged.client.saturating_add(1));
-        // Failed and skipped transactions only show that the time is covered.
+        // Failed and skipped transactions are not counted; they only show that the log covers their time.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -299,7 +299,7 @@ impl Reader {
     }
 }
 
-/// Share of an interval ignored when counting intervals.
+/// When intervals are counted, a remainder of up to this share of an interval is ignored.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {
@@ -313,8 +313,6 @@ fn detect(line: &str) -> Format {
         Columns::detect(line).map_or(Format::Unknown, Format::Columns)
     }
 }
-
-// ---- csv ----
 
 #[derive(Clone, Debug, PartialEq)]
 struct Columns {
@@ -379,8 +377,6 @@ impl Columns {
 fn normalise(cell: &str) -> String {
     cell.trim().trim_start_matches('\u{feff}').trim_matches('"').to_ascii_lowercase().replace(' ', "_")
 }
-
-// ---- time ----
 
 /// Parses a number, or converts a timestamp to seconds since 1970.
 pub fn parse_time(text: &str) -> Option<f64> {
@@ -568,7 +564,6 @@ mod tests {
         let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
         assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
         assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
-        // These numbers overflow a float.
         for absurd in ["1700000005 5e999 1 1 1 1", "1e999 5 1 1 1 1", "0 1 2 0 1e999 7"] {
             assert!(read(&format!("{absurd}\n{absurd}\n")).is_err(), "{absurd}");
         }

@@ -1,4 +1,5 @@
-//! Loads and reads `pages.bpf.c`, which reports fetches of blocks and, since Linux 6.12, all requests.
+//! Loads and reads `pages.bpf.c`, which reports blocks fetched into the page cache and, since Linux 6.12, blocks that
+//! processes request.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -25,7 +26,7 @@ const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
 
 const WORD_UNITS: u64 = 64;
 
-/// Room for files that appear later, and for growth: 16 million units.
+/// Room for files that appear later, and for files that grow: 16 million units (blocks or pages), with a bit each.
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
 
@@ -163,7 +164,8 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock(&AHEAD);
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
-        // Adds a quarter for each file's growth and a quarter of the sum, as `open` does for known files.
+        // Adds a quarter so that each file can grow. Then adds a quarter of the sum for new files and for files that
+        // grow further. `open` adds the same to known files.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
     if let Some((words, room)) =
@@ -276,7 +278,7 @@ impl PageWatch for PageProbe {
 /// `struct file` of pages.bpf.c: number, first word, units, salt, is_grown.
 type FileRecord = [u32; 5];
 
-/// `struct process` of pages.bpf.c: role, file; first, last, pages, again with two words each.
+/// `struct process` of pages.bpf.c: `role` and `file`, then `first`, `last`, `pages` and `again` with two words each.
 type ProcessRecord = [u32; 10];
 
 /// `struct event` of pages.bpf.c: five 64-bit words and four of 32 bits.

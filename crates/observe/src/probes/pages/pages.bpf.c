@@ -66,8 +66,9 @@ struct process {
 struct event {
     // CLOCK_MONOTONIC.
     u64 time;
-    // Bits of the units of one word, and of those fetched since the probe opened.
+    // Bit mask of the event's units, all of one bitmap word.
     u64 units;
+    // Bit mask of the event's units that were fetched since the probe opened; 0 for AGAIN.
     u64 fetched;
     u64 pages;
     s64 again;
@@ -85,7 +86,7 @@ MAP(requested, MAP_ARRAY, 1, u32, u64);
 
 MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
-// Units that OTHER processes fetched, or whose request by OTHER processes was reported.
+// Bitmap of the units that OTHER processes fetched, or whose request by an OTHER process was reported.
 MAP(shared, MAP_ARRAY, 1, u32, u64);
 
 RING(events, 1 << 24);
@@ -93,7 +94,10 @@ RING(events, 1 << 24);
 // Pids of new processes. Each wakes pgthaw, so that it sees the process alive.
 RING(arrivals, 1 << 14);
 
-// Indexes: lost events; hash (0 to 2^32) below which all requests are reported; lost requests of processes not WANTED.
+// Indexes of `controls`.
+// LOST: number of lost events of processes that are not OTHER.
+// AGAIN_BELOW: limit, 0 to 2^32. All requests for units with a lower hash are reported.
+// LOST_OF_OTHERS: number of lost requests of processes that are not WANTED.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
@@ -218,7 +222,8 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     }
     u64 again = units & before;
     if (again) {
-        // Until a process is WANTED, report all its repeated requests for fetched units.
+        // A process that is not WANTED may not belong to the job, so all its repeated requests for fetched units are
+        // reported.
         u64 doubtful = role == WANTED ? 0 : again & *came;
         again = sampled(file, word, again, from, to) | doubtful;
         if (again)
@@ -304,7 +309,6 @@ int pages_requested(u64 *ctx)
     return 0;
 }
 
-// struct folio *folio
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int pages_fetched(u64 *ctx)
 {

@@ -86,7 +86,7 @@ struct kiocb {
 struct iov_iter {
     u64 count;
 } CORE;
-// Registers of x86-64. Other architectures show no calls.
+// Registers of x86-64. On other architectures, no file calls are recorded.
 struct pt_regs {
     u64 di;
     u64 orig_ax;
@@ -115,7 +115,7 @@ struct call {
     u64 until;
     u32 number;
     u32 descriptor;
-    // The process's count of writes, to distinguish calls of the same kind.
+    // Number of the process's write calls so far, to distinguish successive calls of the same kind for a file.
     u64 written;
     struct file_key file;
     // Writes by all processes between the file's last sync and this call.

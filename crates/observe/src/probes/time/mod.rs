@@ -187,10 +187,10 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Frees the slots of processes whose end the BPF program missed.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
-            // Reads the stage first: once a process has ended, the BPF program has written everything.
+            // Reads the process's stage before its slot: if the process has ended, its end is already in the slot,
+            // unless the BPF program missed it.
             let stage = read_stage(doubt.pid, doubt.start_ticks);
             let is_told = self.words.read(doubt.index as usize * SLOT_WORDS + ENDED) != 0;
             if is_told {
@@ -209,7 +209,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Adds the file's name. Turns 0 unsynced writes into unknown: the write tracepoint may be missing.
+    /// Turns 0 unsynced writes into unknown: the write tracepoint may be missing.
     fn name_call(&self, (mut call, key): (FileCall, Key)) -> FileCall {
         let words = self.files.get(&key, 0).ok();
         call.file = words.as_ref().map(parse_name).unwrap_or_default();

@@ -35,8 +35,9 @@ pub(super) const STARTED: usize = 16;
 /// 0 while the process lives.
 pub(super) const ENDED: usize = 17;
 
-/// Values instead of a wait event: the event was unreadable, or no statistic was left.
+/// Stands for a wait event that could not be read.
 const UNKNOWN: u32 = u32::MAX;
+/// Stands for all wait events of a process beyond the first `EVENTS`.
 const FURTHER: u32 = u32::MAX - 1;
 
 /// Wait of a client backend for a command, and class of waits of idle background processes.
@@ -98,7 +99,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
             // Only waits for locks or pins may continue after a wakeup.
             let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
             if has_ended {
-                // The BPF program will count this wait when the process runs.
+                // The BPF program counts an ended wait only when the process runs again, so it is counted here.
                 statistic.count(length_ns);
             }
             open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
@@ -163,7 +164,6 @@ mod tests {
         assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
         assert_eq!(waiting.open, Some(OpenWait { event: WaitEvent::Number(LOCK), length_ns: 500 }));
         assert_eq!(parse_slot(&words, 900).waits[0].1.total_ns, 0);
-        // Woken after 300, and ready since 1300.
         let place = (words[3] >> 32) as usize;
         (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
         words[WAITS + place * STRIDE + 2] = 300;

@@ -43,9 +43,9 @@ INLINE void count_lost(u32 what)
 #define BUFFER_PIN 0x04000000u
 // include/linux/sched.h
 #define INTERRUPTIBLE 1
-// Instead of a wait event: memory was unreadable.
+// Stands for a wait event that could not be read.
 #define UNKNOWN 0xffffffffu
-// Instead of a wait event: no statistic was left.
+// Stands for all wait events of a process beyond the first EVENTS.
 #define FURTHER 0xfffffffeu
 
 enum state { FREE, RUNNING, READY, WAITING };
@@ -79,12 +79,12 @@ struct slot {
     // When the current command was received, or 0.
     u64 received;
     u64 commands;
-    // Address of the event number, or 0.
+    // Cached address of the process's wait event number, or 0.
     u64 event_at;
     // Runs whose start was missed. Their length is from the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
-    // Waits whose wakeup was missed. They include the time ready to run.
+    // Number of waits whose wakeup was missed. Their length includes the time that the process was ready to run.
     u64 wakes_missed;
     u32 pid;
     u32 padding;
@@ -94,7 +94,8 @@ struct slot {
     // Start time since boot. Unique together with the pid.
     u64 birth;
     struct call call;
-    // Commands, each from its receipt until the process waits for the next command or receives it.
+    // Times of commands. A command lasts from its receipt until the process waits for the next command or, without
+    // waiting, receives it.
     struct lined handled;
     struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
@@ -121,7 +122,8 @@ struct {
 // Address of the pointer my_wait_event_info (PostgreSQL 13: MyProc), and offset of the event number from its target.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
-// Value of that pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
+// Value of the pointer at `wait_event_pointer` in a process without an entry (PGPROC) in shared memory, such as the
+// postmaster. NOT_KNOWN: unreadable.
 #define NOT_KNOWN (~0ull)
 const volatile u64 pointer_without_entry = NOT_KNOWN;
 const volatile u32 postmaster_pid = 0;
@@ -225,10 +227,11 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Reads the event of a process about to sleep, the most expensive step here. Tries the cached address first, because a
-// process keeps one shared memory entry nearly all its life. Reads the pointer again if the sleep is uninterruptible or
-// has no event: another process may have taken over an exiting process's entry. An exiting process only sleeps
-// interruptibly to write a last line to a blocked log.
+// Reads the wait event of a process about to sleep, the most expensive step here. Tries the cached address first,
+// because a process keeps one shared memory entry nearly all its life. An exiting process gives up its entry, and
+// another process may take over the entry. So the pointer is read again if the sleep is uninterruptible or the entry
+// shows no event. Other sleeps hardly need the second read: an exiting process sleeps interruptibly only to write a
+// last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
@@ -359,7 +362,6 @@ int time_wakeup(u64 *ctx)
     return 0;
 }
 
-// Arguments: struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_fork")
 int time_fork(u64 *ctx)
 {

@@ -188,7 +188,6 @@ fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
 
 #[test]
 fn a_wait_that_had_begun_before_the_look_begins_with_it() {
-    // The wait lasted 10 ms before the observation of 6 ms, and 3.6 ms in it.
     let alone = total_of(vec![(20 * MS, lasting(&[], 10 * MS)), (26 * MS, process(1, 0, 0, waits(&[13_600_000], 0)))]);
     assert_eq!((alone.count, alone.total_ns, alone.max_ns), (1, 3_600_000, Some(3_600_000)));
     let before = lasting(&[50 * MS], 10 * MS);
@@ -304,7 +303,6 @@ fn pgthaws_own_sessions_are_in_no_figure() {
 fn who_ended_while_it_was_read_lived_as_long_as_he_was_charged() {
     let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
     let mut accounting = Accounting::begin(begin, By::Kind, WaitNames::of_version(150_000));
-    // The slot is read 12 ms after the reading's instant.
     let ended =
         ProcessTimes { ended_ns: Some(SECOND + 9 * MS), ..process(1, 0, SECOND + 9 * MS, Statistic::default()) };
     accounting.add(reading(SECOND, vec![ended]), backend);

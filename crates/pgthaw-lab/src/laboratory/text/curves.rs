@@ -91,7 +91,7 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
         _ => format!(", {:.1} % above steady", 100.0 * share),
     });
     let (tps, length) = (render_short(judgement.mean_tps), render_seconds(judgement.run_seconds));
-    lines.push(format!("whole     {tps} tps on average over {length}{error}"));
+    lines.push(format!("whole run {tps} tps on average over {length}{error}"));
     if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
         lines.push(format!("needed    {} at least", render_seconds(needed)));
     }
@@ -129,7 +129,6 @@ pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
     [sentence, "assumed:".to_owned()].into_iter().chain(assumed).collect::<Vec<_>>().join("\n")
 }
 
-/// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
 pub fn render_study_forecast(forecast: &StudyForecast) -> String {
     let half = forecast
         .to_50_seconds
@@ -158,10 +157,10 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; times forecast but not measured, or measured but not forecast: {count}"),
+        count => format!("; events that occurred only in the forecast or only in the measurement: {count}"),
     };
     format!(
-        "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
+        "{}, {}: median {}, {:.0} % of the errors at most 15 %, worst {}{contradictions}",
         counted(verdict.points, "point"),
         counted(verdict.errors, "forecast error"),
         absolute(verdict.median_error),

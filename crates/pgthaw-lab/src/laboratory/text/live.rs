@@ -114,7 +114,6 @@ fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration
     parts
 }
 
-/// `warm in about 12 s`, with a note if the trial ends before.
 fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     let in_about = |left: f64| format!("warm in about {}", render_duration(Duration::from_secs_f64(left)));
     let ends_before = |left: f64| trial.seconds.is_some_and(|seconds| f64::from(second.second) + left > seconds.into());
@@ -126,7 +125,6 @@ fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     }
 }
 
-/// ` (repeat 2)`; empty with one repeat.
 fn render_repeat(trial: &SweepTrialStarted) -> String {
     if trial.repeats > 1 { format!(" (repeat {})", trial.repeat) } else { String::new() }
 }
@@ -172,7 +170,6 @@ fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
     format!("{warm} {:>6} served{start}{failure}", render_count(served as f64))
 }
 
-/// `done after 2.42 s, 2.15 s of it before the load began`
 fn render_job(job: &Job) -> String {
     let before = job.whole_seconds - job.load_seconds;
     let before = if before > 0.0 { format!(", {before:.2} s of it before the load began") } else { String::new() };
@@ -223,7 +220,6 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     )
 }
 
-/// Most transactions first: `transactions served, TITLE: cat 898 k, pgthaw 861 k, …`.
 pub fn render_served(title: &str, points: &[PointSummary]) -> String {
     let mut served: Vec<(&str, f64)> =
         points.iter().filter_map(|one| Some((one.label.as_str(), one.median(Metric::Served)?))).collect();

@@ -152,14 +152,16 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     notes
 }
 
-const UPDATES: &str = "UPDATES counts updates of pg_stat_activity by client backends; the TOTAL column after it is the time of waits for \
-                       locks of the shared statistics; the processor time of updates is part of HANDLED";
+const UPDATES: &str = "UPDATES is the number of times that client backends updated pg_stat_activity; the column TOTAL beside it is the time \
+                       that client backends waited for locks of the shared statistics; HANDLED includes the processor time of \
+                       the updates";
 
-const READ: &str = "READ is the time from the end of one command to the receipt of the next, HANDLED the time from the receipt of a command to its \
-                    end; EXPLAINED is (READ + HANDLED) ÷ the number of users";
+const READ: &str = "READ is the time from the end of one command to the receipt of the next; HANDLED is the time from the receipt of a command to \
+                    its end; EXPLAINED (in seconds) is the time per client that both account for: (total of READ + total of \
+                    HANDLED) ÷ USERS, the number of clients";
 
-const ESTIMATED: &str =
-    "times from samples are estimates: samples count nothing, and show running and ready as one state (docs/waits.md)";
+const ESTIMATED: &str = "times from samples are estimates: samples count neither commands nor context switches, and show backends that run \
+                         and backends that wait for a processor as one state (docs/waits.md)";
 
 const CUT_SHORT: &str = "some trials have times of their first seconds only, because measuring them used more than 2 % of all processors; with \
                          time = true in the study file, pgthaw measures whole trials";

@@ -14,7 +14,6 @@ use terminal::{Canvas, Column, printable, render_columns, render_duration};
 /// Maximum number of table lines; `--json` has all.
 const LINES_MAX: usize = 60;
 
-/// Output of `bench --dry-run`.
 pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
     let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
@@ -70,7 +69,10 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     let state = match run.ended_at {
         // A complete study may have fewer trials than planned: a warmer that cannot run has none.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
-        None => format!("{trials} of {}: the same command resumes it{took}", counted(planned, "trial")),
+        None => format!(
+            "{trials} of {}{took}: the same `pgthaw bench` command resumes the study",
+            counted(planned, "trial")
+        ),
     };
     let Machine { hostname, cores, cpu_model, memory_bytes, kernel, .. } = &run.machine;
     let mut lines = vec![
@@ -107,13 +109,12 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
         format!("disk     {}", render_disk(&found.disk)),
     ];
     let memory = run.study["memory"].as_u64().map(Bytes);
-    lines.extend(memory.map(|memory| format!("memory   {memory} for the server in its trials")));
+    lines.extend(memory.map(|memory| format!("memory   the server may use at most {memory} in every trial")));
     let forecast = found.forecast.as_ref().map(super::curves::render_study_forecast);
     lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
     lines
 }
 
-/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why limits are not in force.
 pub fn render_disk(disk: &Disk) -> String {
     let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
     let bandwidth = disk.rbps.map(Bytes::per_second);
@@ -222,7 +223,6 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
 
 type Part = fn(&DatabaseMaking) -> &str;
 
-/// Names only properties in which the databases differ.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);

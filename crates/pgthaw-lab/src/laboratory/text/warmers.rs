@@ -15,7 +15,7 @@ use terminal::{Column, printable, render_columns, render_seconds};
 pub fn render_warm_legend(points: &[PointSummary]) -> String {
     let bound = points.iter().find_map(|point| point.median(Metric::Bound));
     let bound = bound.map(|bound| format!(" · bound: {bound:.1} s = bytes ÷ bandwidth")).unwrap_or_default();
-    format!("medians · warm: from then on, fewer than 1 % of transactions read from the device{bound}")
+    format!("medians · warm: time after which fewer than 1 % of transactions read from the device{bound}")
 }
 
 /// Table of ratios between warmers: row ÷ column. Empty if a ratio has fewer than three rounds.
@@ -35,7 +35,6 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     columns.sort_by_key(|column| !column.starts_with('÷'));
     let cell = |row: &str, column: &str| {
         let one = ratios.iter().find(|one| row_of(one) == row && column_of(one) == column)?;
-        // Names metrics other than the usual one.
         let what = match one.of {
             Metric::LoadRate => " loaded",
             Metric::BuffersAfter => " buffers",
@@ -101,9 +100,10 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.push(
-        "ratio: transactions in a second ÷ those of `nothing` (no warmer) in the same second · lowest: the lowest \
-         median of the rounds; least: the lowest ratio in any round; floor: the lowest ratio that the warmer promises \
-         · ahead: from the end of this second on, the warmer had served more in total than `nothing`"
+        "ratio: transactions in a second ÷ transactions with `nothing` (no warmer) in the same second · lowest: \
+         for each second, pgthaw takes the median ratio of all rounds, and shows the lowest of these medians · least: \
+         the lowest ratio of any second in any single round · floor: the lowest ratio that the warmer promises · \
+         ahead from: from the end of this second on, the total of transactions stays above that with `nothing`"
             .to_owned(),
     );
     lines
@@ -111,7 +111,7 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
 
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// A line of verdicts per warmer; below `nothing` (no warmer), also the model's fits.
+/// One line of verdicts per warmer. After the line of `nothing` (no warmer), the model's fits have lines of their own.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =
@@ -130,7 +130,6 @@ pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -
     lines
 }
 
-/// `steady from 6 s to 8 s (2 of 3); steady state not reached (1 of 3)`
 fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize) -> String {
     let mut counted: Vec<String> = Vec::new();
     for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {

@@ -20,7 +20,6 @@ use pgbench::{
 #[derive(Debug, Default)]
 pub struct TrialFiles {
     pub label: String,
-    /// Name of the server in pgbench-tools.
     pub server: Option<String>,
     pub report: Option<Named<PgbenchReport>>,
     pub log: Option<Log>,
@@ -31,7 +30,6 @@ pub struct TrialFiles {
 }
 
 impl TrialFiles {
-    /// Number of clients that the log's highest client number implies.
     pub fn clients(&self) -> Option<u32> {
         let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
@@ -97,7 +95,8 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // Without exactly one trial, each of pgbench-tools' tables becomes its own trial.
+        // If logs and reports belong to several trials or to none, each file with pgbench-tools' figures per second
+        // becomes a trial of its own.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -180,7 +179,7 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a client 0. A log without client 0 is a part of a run.
+    // Every run has a client 0.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
     // Sorts whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
@@ -520,7 +519,8 @@ impl Survey {
         Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
-    /// Number of clients seen, and number implied by the highest client number. Both are 0 for intervals.
+    /// Number of clients in the log, and number that the highest client number implies. Both are 0 for a log of
+    /// intervals (`--aggregate-interval`).
     pub fn clients(&self) -> (u32, u32) {
         (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
     }
@@ -612,7 +612,7 @@ fn read_server_name(trial: &Path) -> Option<String> {
 }
 
 impl Scope {
-    /// Skips a file in `known`, whatever its path. Returns false for a file not from pgbench.
+    /// Skips a file whose canonical path is in `known`. Returns false for a file not from pgbench.
     fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool> {
         let metadata = open_regular(path).and_then(|file| file.metadata());
         let metadata = metadata.map_err(|source| Error::file("read", path, source))?;

@@ -158,7 +158,6 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// Uses the counts of the report, else of the log, else of the samples.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -243,7 +242,6 @@ fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
-/// Numbers points by first appearance. Trials of the same point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     // Point, requested seconds of its first trial, and number of its trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
@@ -384,7 +382,8 @@ const SAME_RATE: f64 = 0.03;
 /// Minimum ratio of reported schedule lag to that expected under overload.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects `rate=` if pgbench scheduled more transactions per second, or fewer without the lag of an overloaded server.
+/// Rejects `rate=` if pgbench scheduled more transactions per second than this rate. Also rejects it if pgbench
+/// scheduled fewer, but its schedule lag was too small for an overloaded server.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,

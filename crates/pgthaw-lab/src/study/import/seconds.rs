@@ -29,7 +29,7 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// Time from the first transaction's begin to the last one's end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Length of `samples` in seconds, if the run lasted longer.
+    /// Seconds that `samples` cover; `None` if they cover the whole run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
     /// Whether transactions were counted by second, not by longer intervals.
@@ -37,7 +37,7 @@ pub struct Measured {
     pub findings: Vec<Finding>,
 }
 
-/// `seconds` is the requested duration. `has_rate` is true if the run is known to have had a rate.
+/// `seconds` is the requested duration.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -68,7 +68,6 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
 /// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// Uses the report's transaction count or, without a report, the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
@@ -286,7 +285,7 @@ fn spread(interval: &Interval, seconds: &mut [Second]) {
     }
 }
 
-/// `second` counts from 0; `begun_at` is since 1970.
+/// `second` counts from 0; `begun_at` is the start of second 0, in seconds since 1970 (0 if unknown).
 fn empty_sample(second: i64, begun_at: i64) -> Sample {
     Sample {
         second: second as u32 + 1,
@@ -371,7 +370,7 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
         [("pgbench was connecting", beginning.connecting_seconds), ("the file lacks them", beginning.missing_seconds)];
     measured.findings.extend(left_out.into_iter().filter(|(_, seconds)| *seconds > 0.0).map(|(why, seconds)| {
         let what = format!("the first {seconds:.1} s of the run are omitted: {why}");
-        Finding::Assumed { what, how: "no action needed if only the rest matters".to_owned() }
+        Finding::Assumed { what, how: "no action needed if only the rest of the run matters".to_owned() }
     }));
     Measured { started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(), ..measured }
 }
@@ -423,7 +422,6 @@ mod tests {
         let measured = read_intervals(&both, Some(10)).unwrap();
         assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (11, 203));
         assert!(measured.findings.iter().all(|finding| finding.kind() == "assumed"), "{:?}", measured.findings);
-        // Only the report states the length of a single interval.
         let single = log(vec![write(directory.path(), "log.2", "1650260550 100 50 0 5 5\n")], true);
         assert_eq!(read_intervals(&single, Some(10)).unwrap().samples.len(), 10);
         let assumed = read_intervals(&single, None).unwrap();

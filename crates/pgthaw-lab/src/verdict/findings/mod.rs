@@ -35,7 +35,6 @@ fn find_one_repeat(repeats: u32) -> Option<Finding> {
 }
 
 fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
-    // Omits the name of a single server.
     let named =
         |servers: Vec<&String>| if builds.len() > 1 { servers.into_iter().cloned().collect() } else { Vec::new() };
     let asserting = builds.iter().filter(|(_, build)| build.has_assertions).map(|(name, _)| name);

@@ -16,7 +16,8 @@ use postgres::{ServerStatistics, Wait};
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors are full from the share `BUSY`. Then pgbench is reported if it uses `GENERATOR_MIN` of them.
+/// Processors count as full if they are busy for at least the share `BUSY` of the time. pgbench is then reported if it
+/// uses at least the share `GENERATOR_MIN` of the processors' time.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
@@ -256,7 +257,6 @@ fn find_not_brought(trial: &SweepTrial) -> Option<Finding> {
     is_missed.then_some(Finding::NotBroughtBack { resident_bytes: brought.resident_bytes, wanted_bytes })
 }
 
-/// Reports data that was resident during the trial, but not at its end.
 fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
     let Warming { figures, looks, .. } = trial.warming.as_ref()?;
     let (seen, left) = match &figures.brought {

@@ -9,7 +9,8 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a run that reading in order must cover, to be worth opening files.
+/// Minimum share of a run of blocks that must lie before `in_order_end`. Only those blocks can be read in order. With a
+/// smaller share, ordinary reads load the run, because reading in order requires opening three files.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -27,8 +28,8 @@ impl Stretch<'_> {
 }
 
 impl Work<'_> {
-    /// Reads a long run of blocks until others use the device. Returns the rest for ordinary reads, which also report
-    /// errors.
+    /// Reads a long run of blocks in order, until server processes become busy. Returns the rest for ordinary reads,
+    /// which also report errors.
     pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
         if self.has_failed(read.fork) {
             return read;
@@ -123,7 +124,8 @@ impl Work<'_> {
         Ok(runs)
     }
 
-    /// Records blocks that the kernel had read ahead when reading in order stopped early.
+    /// Records the blocks in `ahead` that the kernel has already read ahead. `ahead` starts at the first block that
+    /// pgthaw has not read, because it stopped before the end of the run of blocks.
     fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
         let Ok(absent) = self.absent(stretch.file, ahead) else { return };
         let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));

@@ -69,7 +69,6 @@ async fn before_memory_is_short_what_was_read_over_goes() {
     assert!(receipt.os.unwrap().read_bytes > Bytes(31_000 * BLOCK));
 }
 
-/// Room for everything at first, for less later.
 struct Shrinks {
     first: Mutex<bool>,
     then: u64,
@@ -86,7 +85,6 @@ impl Room for Shrinks {
     }
 }
 
-/// Idle at first, then eight running backends.
 struct TheyCome(Arc<AtomicBool>);
 
 impl Traffic for TheyCome {
