@@ -51,7 +51,7 @@ pub enum Error {
     #[error(
         "the server at {} runs as operating-system user \"{user}\", not as {}: pgthaw sends it nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or you, and any user can create a socket in that directory")
+        wanted.as_deref().unwrap_or("postgres, root or you (any user can create a socket in that directory)")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw does not support this value of {parameter}")]

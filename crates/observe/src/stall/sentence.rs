@@ -106,7 +106,8 @@ const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// A file's sync waits for other writes if these have at least this many times the bytes of the file's own writes.
+/// A sync of a file is taken to wait for writes to other files if at least this many times as many bytes were written to
+/// them as to the file itself.
 const MUCH_MORE: u64 = 4;
 
 /// A lock holder that sleeps or waits for its client is the cause only if at least this number, and at least the share

@@ -265,7 +265,7 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Results for a server go to the local file first.
+    /// Opens the local file. Results that are to be sent to a results server are stored there first.
     pub async fn open(&self) -> Result<Store> {
         match self {
             Place::File(path) => Store::open(path).await,

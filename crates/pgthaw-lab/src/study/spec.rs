@@ -637,7 +637,7 @@ fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<S
     };
     if !axes.strategies().any(Strategy::runs_job) {
         return Err(
-            "job: no strategy runs it; add job, run, isolate or replay to points.strategy, or remove [job]".into()
+            "job: no strategy runs it; add \"job\", \"run\", \"isolate\" or \"replay\" to points.strategy, or remove [job]".into()
         );
     }
     let key = "job.command";
@@ -984,7 +984,7 @@ mod job_tests {
     #[test]
     fn a_job_and_what_runs_it_go_together() {
         assert_refused("[points]\nstrategy = ['nothing', 'run']\n", &["points.strategy", "run", "[job]", "command"]);
-        assert_refused(JOB, &["job", "job, run, isolate or replay", "remove"]);
+        assert_refused(JOB, &["job", "to points.strategy, or remove [job]", "remove"]);
         assert_refused(&format!("[points]\nstart = 'cold'\nstrategy = 'cat'\n{JOB}"), &["job", "no strategy runs it"]);
         assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = []\n", &["job.command", "a program is missing"]);
         assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = ['./no-such']\n", &["job.command", "no-such"]);

@@ -31,7 +31,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
             measurement.profile_error_ratio_max * 100.0
         ),
         format!(
-            "  time of reads in seconds = reads ÷ {:.0} + bytes ÷ {} has an error of at most {:.0} %",
+            "  time of reads in seconds = reads ÷ {:.0} + bytes ÷ {}: error at most {:.0} %",
             measurement.fit.reads_per_second,
             measurement.fit.bandwidth,
             measurement.fit.error_ratio_max * 100.0

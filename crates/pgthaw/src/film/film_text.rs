@@ -118,7 +118,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
-        format!("never fetched: {more}, with {} in shared_buffers before the recording", header.bytes(blocks))
+        format!("never fetched: {more}; {} of them were in shared_buffers before the recording", header.bytes(blocks))
     })
 }
 

@@ -104,7 +104,7 @@ fn make_prediction(
         described,
         match asked.buffers {
             Some(buffers) => format!("{buffers} of the memory are shared_buffers, as during the recording"),
-            None => "the memory does not include shared_buffers: no server of the film's cluster reports their size"
+            None => "the memory does not include shared_buffers, because no running server of the film's cluster reports their size"
                 .to_owned(),
         },
     ];

@@ -124,7 +124,7 @@ pub fn render_taken(taken: &Taken) -> String {
         TierState::Unknown { .. } => "nothing (not visible)".to_owned(),
     };
     let mut lines = vec![format!(
-        "kept {} of the OS page cache and {} of shared_buffers, in {}\n  {} ({file_bytes})",
+        "snapshot of {} of the OS page cache and {} of shared_buffers ({})\n  {} ({file_bytes})",
         amount(&header.os, header.os_blocks),
         amount(&header.buffers, header.buffer_blocks),
         counted(header.relations as usize, "relation"),

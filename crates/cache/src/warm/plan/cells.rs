@@ -206,7 +206,7 @@ pub struct Place {
 }
 
 impl WantedFork {
-    /// Position on the device in bytes; the maximum if unknown.
+    /// Position on the device in bytes; `u64::MAX` if unknown.
     pub fn place_of(&self, block: u64, block_size: u32) -> u64 {
         let at = self.places.partition_point(|place| place.first_block <= block);
         let place = at.checked_sub(1).map(|at| self.places[at]);

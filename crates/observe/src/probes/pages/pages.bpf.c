@@ -95,9 +95,9 @@ RING(events, 1 << 24);
 RING(arrivals, 1 << 14);
 
 // Indexes of `controls`.
-// LOST: number of lost events of processes that are not OTHER.
-// AGAIN_BELOW: limit, 0 to 2^32. All requests for units with a lower hash are reported.
-// LOST_OF_OTHERS: number of lost requests of processes that are not WANTED.
+// LOST: number of events that were lost, except those of processes with the role OTHER.
+// AGAIN_BELOW: limit, 0 to 2^32. Requests for units with a lower hash are reported each time.
+// LOST_OF_OTHERS: number of requests that were lost, except those of processes with the role WANTED.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
