@@ -231,7 +231,7 @@ impl Directory {
     pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
-            // File systems without RENAME_NOREPLACE, such as NFS: a hard link also fails if the name is taken.
+            // Some file systems, such as NFS, lack RENAME_NOREPLACE. A hard link does the same: it fails if the name exists.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
                 self.remove_file(from)

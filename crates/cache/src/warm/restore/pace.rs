@@ -241,8 +241,8 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Read size above which the restore uses up its bytes per second before its reads per second. `all` is the rate of
-    /// restore and server together.
+    /// Read size above which the restore reaches its limit of bytes before its limit of reads. `all` is the rate of the
+    /// restore and the server together.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
