@@ -5,7 +5,7 @@ use std::path::Path;
 use cache::warm::probe::{DeviceRecord, ProfileStore};
 use cache::warm::{DeviceProfile, Error};
 use host::linux::block_device::{BlockDevice, DEFAULT_READ_AHEAD, read_block_device};
-use host::linux::cgroup::{ReadLimit, read_limit_of};
+use host::linux::cgroup::{ReadLimit, has_read_limit, read_limit_of};
 use host::units::Bytes;
 use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
@@ -37,8 +37,7 @@ pub fn read_device_with(
             (probed(&record), source)
         }
         None => {
-            let limit = directory.and_then(|directory| read_block_device(directory).ok());
-            let limit = limit.map(|device| find_limit(&device, server)).unwrap_or_default();
+            let limit = find_limit_of(directory, server);
             let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::limited(limit);
             let source = match (is_told, limit == ReadLimit::default()) {
                 (true, _) => "as given",
@@ -83,4 +82,12 @@ pub fn find_limit(device: &BlockDevice, server: Option<u32>) -> ReadLimit {
     let limited = std::iter::once(std::process::id()).chain(server);
     let limits = limited.filter_map(|pid| read_limit_of(pid, device.number).ok());
     limits.fold(ReadLimit::default(), ReadLimit::and)
+}
+
+/// As `find_limit`; no limit without a directory or known device. Identifies the device, which is slow under load, only
+/// if a cgroup has a limit.
+pub fn find_limit_of(directory: Option<&Path>, server: Option<u32>) -> ReadLimit {
+    let has_limit = || std::iter::once(std::process::id()).chain(server).any(has_read_limit);
+    let device = directory.filter(|_| has_limit()).and_then(|directory| read_block_device(directory).ok());
+    device.map(|device| find_limit(&device, server)).unwrap_or_default()
 }

@@ -20,7 +20,7 @@ mod target;
 pub mod workload;
 
 pub use connection::{ConnectionArguments, PositionalArguments};
-pub use device::{find_limit, find_profile, find_profile_of, read_ahead_bytes, read_device_with};
+pub use device::{find_limit, find_limit_of, find_profile, find_profile_of, read_ahead_bytes, read_device_with};
 pub use explain::{Cast, cast, describe, explain, explain_also};
 pub use help::{connection_topic, with_examples, with_help};
 pub use output::{ExitStatus, OutputArguments, exit_status_of};

@@ -4,7 +4,7 @@ use clap::Args;
 
 use cache::warm::probe::{DeviceRecord, ProfileStore};
 use cache::warm::{DeviceProfile, PlannedDevice, ProfileSource};
-use command::{find_limit, find_profile_of};
+use command::{find_limit_of, find_profile_of};
 use host::linux::ReadLimit;
 use host::linux::block_device::read_block_device;
 use host::units::Bytes;
@@ -55,15 +55,10 @@ impl DeviceArguments {
                 (measurement.profile, ProfileSource::Probed { measured_at }, depth)
             }
             None if is_told => (self.told(), ProfileSource::Told, THREADS),
-            None => {
-                let device = directory.and_then(|directory| read_block_device(directory).ok());
-                match device.map(|device| find_limit(&device, server)).unwrap_or_default() {
-                    limit if limit == ReadLimit::default() => {
-                        (DeviceProfile::default(), ProfileSource::Default, THREADS)
-                    }
-                    limit => (DeviceProfile::limited(limit), ProfileSource::Cgroup, THREADS),
-                }
-            }
+            None => match find_limit_of(directory, server) {
+                limit if limit == ReadLimit::default() => (DeviceProfile::default(), ProfileSource::Default, THREADS),
+                limit => (DeviceProfile::limited(limit), ProfileSource::Cgroup, THREADS),
+            },
         };
         let profile = DeviceProfile { depth: threads.map_or(usual_threads, u32::from), ..base };
         (PlannedDevice { profile, source }, unusable)

@@ -445,7 +445,7 @@ pub struct Lent {
 
 impl Lent {
     pub fn to(postmaster_pid: Option<u32>) -> Lent {
-        let home = find_home();
+        let home = postmaster_pid.map_or(Vec::new(), |_| find_home());
         let (room, remarks) = choose_room(postmaster_pid, false);
         Lent { room, remarks, home }
     }

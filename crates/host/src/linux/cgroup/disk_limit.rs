@@ -27,8 +27,8 @@ pub fn has_read_limit(pid: u32) -> bool {
     let Ok(hierarchy) = Hierarchy::find(Controller::Io) else { return false };
     let Ok(directory) = hierarchy.directory_of(pid) else { return false };
     let files = match hierarchy.version {
-        CgroupVersion::V1 => LIMITS.map(|(file, _)| file),
-        CgroupVersion::V2 => [V2_LIMIT; LIMITS.len()],
+        CgroupVersion::V1 => LIMITS.map(|(file, _)| file).to_vec(),
+        CgroupVersion::V2 => vec![V2_LIMIT],
     };
     let has_limit = |file: PathBuf| fs::read_to_string(file).is_ok_and(|limits| !limits.trim().is_empty());
     hierarchy.lineage(&directory).any(|group| files.iter().any(|file| has_limit(group.join(file))))
