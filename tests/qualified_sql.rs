@@ -24,7 +24,7 @@ const EXTENSION_SCHEMA: &str = "extension_schema";
 const FIRST: [&str; 3] = [
     "crates/postgres/src/sql/session_path_13.sql",
     "crates/pgthaw-lab/src/results/sql/session_path_13.sql",
-    "crates/pgthaw-lab/src/results/sql/use_path_13.sql",
+    "crates/postgres/src/sql/use_path_13.sql",
 ];
 
 /// Folders whose statements run on another path, each with its reason.

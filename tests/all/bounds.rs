@@ -549,7 +549,9 @@ fn a_restore_of_many_files_needs_few_of_them_open() {
         server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
         let command = server.command(&["restore", "--tier", "os", "--threads", "16", "--json"]);
         let receipt = servers::output_of(&mut limited_at_first(command, Resource::Nofile, first, most)).ok().json();
-        assert_eq!(receipt["skipped"].as_array().unwrap().len(), 0, "{first} {most} {receipt:#}");
+        // Others may have the kernel evict a page that was read.
+        let mut skipped = receipt["skipped"].as_array().unwrap().iter();
+        assert!(skipped.all(|one| one["reason"] == "did_not_stay"), "{first} {most} {receipt:#}");
         assert!(receipt["os"]["read_bytes"].as_u64().unwrap() > 300 * 8192, "{receipt:#}");
     }
     for descriptors in [16, 20, 24, 28, 32] {

@@ -66,7 +66,10 @@ impl Drop for Contained {
 impl Contained {
     /// With a network of its own or the host's.
     fn start(network: &[&str]) -> Contained {
-        let mut server = servers::start_any(&[]);
+        Contained::of(servers::start_any(&[]), network)
+    }
+
+    fn of(mut server: TestServer, network: &[&str]) -> Contained {
         server.cluster.stop(StopMode::Fast).unwrap();
         let place = tempfile::Builder::new().prefix("pgthaw-test-").tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -91,6 +94,10 @@ impl Contained {
     /// A path of the container on the host.
     fn path(&self, inside: &str) -> PathBuf {
         format!("/proc/{}/root{inside}", self.pid()).into()
+    }
+
+    fn port(&self) -> String {
+        self.server.cluster.connect_options("postgres").port.unwrap().to_string()
     }
 
     fn command_of_psql(&self) -> Command {
@@ -121,6 +128,20 @@ impl Contained {
     /// Without the variables that lead to the server.
     fn pgthaw(&self, arguments: &[&str]) -> Output {
         output_of(self.server.home.command(arguments).env("PGUSER", "postgres"))
+    }
+
+    /// pgthaw in a second container: only the files and the network are shared, and nobody is root.
+    fn beside(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
+        let pgthaw = self.server.home.command_for_others(arguments);
+        let owner = fs::metadata(self.server.data_directory()).unwrap().uid().to_string();
+        let mut sidecar = Command::new("nsenter");
+        sidecar.args(["-t", &self.pid().to_string(), "--mount", "--net", "unshare"]);
+        sidecar.args(["--mount", "--pid", "--fork", "--mount-proc", "setpriv", "--clear-groups", "--reuid", &owner]);
+        sidecar.arg(pgthaw.get_program()).args(pgthaw.get_args());
+        sidecar.envs(pgthaw.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let own =
+            [("HOME", "/run/contained"), ("PGTHAW_SNAPSHOTS", "/run/contained/snapshots"), ("PGUSER", "postgres")];
+        output_of(sidecar.envs(own).envs(environment.iter().copied()))
     }
 }
 
@@ -199,11 +220,45 @@ fn a_restore_stays_within_the_limits_of_the_servers_cgroup() {
 #[test]
 fn a_server_at_the_hosts_address_is_looked_at_below_its_own_root() {
     needs_root!();
-    let contained = Contained::start(&[]);
+    // A copy's backend in another test's container could have the same number.
+    let contained = Contained::of(servers::start_new(servers::newest(), &[]), &[]);
     contained.psql(TABLES).ok();
-    let port = contained.server.cluster.connect_options("postgres").port.unwrap().to_string();
+    let port = contained.port();
     let by_address = contained.pgthaw(&["map", "--json", "-h", "127.0.0.1", "-p", &port]).ok();
     assert_cached(&by_address.json(), &contained, 1.0);
+}
+
+/// The server's process is invisible there. Its socket or its directory leads to it.
+#[test]
+fn a_sidecar_finds_its_server_and_restores_it() {
+    needs_root!();
+    let contained = Contained::start(&["--net"]);
+    contained.psql(TABLES).ok();
+    let by_socket = [("PGHOST", "/run/contained"), ("PGPORT", &contained.port())];
+    let map = |environment: &[(&str, &str)], way: &[&str]| {
+        contained.beside(environment, &[&["map", "--json"], way].concat()).ok().json()
+    };
+    assert_cached(&map(&by_socket, &[]), &contained, 1.0);
+    assert_cached(&map(&[], &["-D", "/pgdata"]), &contained, 1.0);
+    let checked = contained.beside(&by_socket, &["doctor"]);
+    assert!(checked.stdout.contains("its processes are not visible here"), "{checked:?}");
+    contained.beside(&by_socket, &["snapshot", "take", "--quiet"]).ok();
+    for (environment, way) in [(&by_socket[..], &[][..]), (&[], &["-D", "/pgdata"])] {
+        contained.evict();
+        assert_cached(&map(&by_socket, &[]), &contained, 0.0);
+        let receipt = contained.beside(environment, &[&["restore", "--json"], way].concat()).ok().json();
+        assert_eq!(receipt["snapshot"]["reason"], "newest_since_start", "{receipt}");
+        assert_cached(&map(&by_socket, &[]), &contained, 1.0);
+    }
+    // A lock file that a crash left behind leads nowhere.
+    let first = Pid::from_raw(contained.pid() as i32).unwrap();
+    let volume = contained.server.data_directory();
+    let lock = fs::read_to_string(volume.join("postmaster.pid")).unwrap();
+    kill_process(first, Signal::QUIT).unwrap();
+    wait_until("the end of the server", || !volume.join("postmaster.pid").exists());
+    fs::write(volume.join("postmaster.pid"), lock).unwrap();
+    let stopped = output_of(&mut contained.server.home.command(&["map", "-D", volume.to_str().unwrap()])).ok();
+    assert!(stopped.stdout.contains("no server that runs in"), "{stopped:?}");
 }
 
 #[test]

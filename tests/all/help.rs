@@ -82,8 +82,8 @@ fn all_commands_are_on_one_screen_in_their_groups() {
         let row = format!("{command:<8} {}", about.unwrap());
         assert_eq!(help.matches(&row).count(), 1, "{row} in\n{help}");
     }
-    assert_eq!(help.lines().count(), commands.len() + 7, "{help}");
-    for group in ["look", "restart", "jobs", "watch", "lab"] {
+    assert_eq!(help.lines().count(), commands.len() + 5, "{help}");
+    for group in ["look", "restart", "always", "jobs", "watch", "lab"] {
         assert!(help.lines().any(|line| line.split(' ').next() == Some(group)), "{group} in\n{help}");
     }
     for same in [&["help"][..], &["-?"]] {

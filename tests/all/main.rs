@@ -9,6 +9,7 @@ mod memory_limit;
 #[macro_use]
 mod servers;
 
+mod agent;
 mod before_login;
 mod bench;
 mod bounds;

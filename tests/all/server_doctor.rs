@@ -1,8 +1,5 @@
 //! `pgthaw doctor` against real servers.
 
-use std::process::Command;
-
-use postgres::StopMode;
 use serde_json::{Value, json};
 
 use crate::map::leave_links;
@@ -154,7 +151,7 @@ fn a_stopped_server_has_its_directory() {
     let directory = directory.to_str().unwrap();
     let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
     assert_answer(&lines, "data-dir", true, "contains cluster");
-    assert_answer(&lines, "server", false, "no server runs in");
+    assert_answer(&lines, "server", false, "no server that runs in");
     assert_verdict(&lines, OS, OS, &["server"]);
     // Neither a server nor a directory.
     let nothing = Home::new().pgthaw(&["doctor", "--json", "-h", "/nowhere"]).ends_with(3).json();
@@ -246,16 +243,9 @@ fn remedy<'a>(lines: &'a Value, name: &str) -> &'a str {
 #[test]
 fn what_a_standby_cannot_do_is_asked_of_its_primary() {
     let mut primary = servers::start_any(&[]);
-    let mut standby = servers::start_any(&[]);
-    [&mut primary, &mut standby].into_iter().for_each(|server| server.cluster.stop(StopMode::Fast).unwrap());
-    let (from, to) = (primary.data_directory(), standby.data_directory());
-    std::fs::remove_dir_all(&to).unwrap();
-    assert!(Command::new("cp").arg("-a").args([&from, &to]).status().unwrap().success());
+    let standby = servers::start_standby(&mut primary);
     let address = primary.cluster.connect_options("postgres");
     let (host, port) = (address.host.unwrap(), address.port.unwrap());
-    standby.cluster.configure(&[("primary_conninfo", &format!("host={host} port={port} user=postgres"))]).unwrap();
-    std::fs::write(to.join("standby.signal"), "").unwrap();
-    standby.cluster.start().unwrap();
     let alone = standby.pgthaw(&["doctor", "--json"]).ok().json();
     for name in ["buffers", "pg_prewarm"] {
         assert!(remedy(&alone, name).contains("psql -h PRIMARY "), "{alone:#}");

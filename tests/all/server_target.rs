@@ -68,7 +68,7 @@ test_every_version! {
         let target = open(&arguments).unwrap();
         assert!(target.server.is_none());
         assert_eq!(target.system_identifier(), Some(identifier));
-        assert!(target.remarks[0].contains("no server runs in"), "{:?}", target.remarks);
+        assert!(target.remarks[0].contains("no server that runs in"), "{:?}", target.remarks);
         assert!(target.data_directory.as_ref().unwrap().scan(&mut Vec::new()).unwrap().len() > 100);
         assert_eq!(database_names(&target).len(), 3);
         server.cluster.start().unwrap();

@@ -206,6 +206,21 @@ pub fn kill_run(run: &mut Child) -> Vec<u32> {
     job.to_vec()
 }
 
+/// Starts a standby of the server, which is stopped: the standby waits for it.
+pub fn start_standby(primary: &mut TestServer) -> TestServer {
+    let mut standby = start_any(&[]);
+    [&mut *primary, &mut standby].into_iter().for_each(|server| server.cluster.stop(StopMode::Fast).unwrap());
+    let (from, to) = (primary.data_directory(), standby.data_directory());
+    fs::remove_dir_all(&to).unwrap();
+    assert!(Command::new("cp").arg("-a").args([&from, &to]).status().unwrap().success());
+    let address = primary.cluster.connect_options("postgres");
+    let (host, port) = (address.host.unwrap(), address.port.unwrap());
+    standby.cluster.configure(&[("primary_conninfo", &format!("host={host} port={port} user=postgres"))]).unwrap();
+    fs::write(to.join("standby.signal"), "").unwrap();
+    standby.cluster.start().unwrap();
+    standby
+}
+
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.
 pub fn start_new(version: u32, settings: &[(&str, &str)]) -> TestServer {
     let programs = programs(version);

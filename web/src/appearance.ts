@@ -1,5 +1,3 @@
-// Theme and print state.
-
 import { type Theme, theme } from "./palette";
 
 const THEME_KEY = "pgthaw-report-theme";

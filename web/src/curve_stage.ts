@@ -23,7 +23,6 @@ async function readTrials(source: Source, { sweep, points, trials }: StudyData, 
 }
 
 export class CurveStage extends Stage {
-  /** Names of visible curves, with the index of their hue. */
   readonly #places: Map<string, number>;
   trials: Drawn[] = [];
   /** Earliest possible warm time in seconds; `null` if unknown. */

@@ -53,7 +53,7 @@ export const alarm = (error: unknown): HTMLElement =>
 /** `texts` are the columns of text; others hold right-aligned numbers. */
 type TableOptions = { id?: string; className?: string; texts?: number[] };
 
-/** A table that scrolls within its box. The first cell of a row is its header. */
+/** The first cell of a row is its header. */
 export function table(caption: string, titles: string[], rows: Child[][], { id, className = "", texts = [0] }: TableOptions = {}): HTMLElement {
   const cell = (place: number, head: "col" | "row" | null, content: Child): HTMLElement =>
     element(head === null ? "td" : "th", { scope: head, class: texts.includes(place) ? null : "number" }, content);

@@ -83,7 +83,6 @@ async function pageOf(source: Source, appearance: Appearance): Promise<HTMLEleme
     const missing = [element("h1", { tabindex: -1 }, "Page not found"), alarm(`There is no page ${path.join("/")}. The studies are listed below.`)];
     return [...missing, ...(await studiesPage(source, appearance)).slice(1)];
   }
-  // A report with only one study opens on the page of that study.
   const all = source.isServed ? [] : await source.studies();
   return all.length === 1 && all[0] !== undefined ? studyPage(source, appearance, all[0].id) : studiesPage(source, appearance);
 }

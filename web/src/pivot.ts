@@ -40,7 +40,6 @@ function inOrder(values: string[]): string[] {
   return [...values].sort((a, b) => (quantities.get(a) ?? 0) - (quantities.get(b) ?? 0));
 }
 
-/** By default clients are columns and scale is rows. */
 function defaultLayout(axes: Axis[]): Record<Place, string> {
   const names = axes.map((axis) => axis.name);
   const x = names.includes("clients") ? "clients" : (names[0] ?? "");
@@ -50,7 +49,6 @@ function defaultLayout(axes: Axis[]): Record<Place, string> {
   return { x, y, facet };
 }
 
-/** Fixes hidden axes at valid values. */
 function completed(layout: Layout, axes: Axis[]): Layout {
   const isAxis = (name: string): boolean => axes.some((axis) => axis.name === name);
   const [x, y, facet] = [layout.x, layout.y, layout.facet].map((name) => (isAxis(name) ? name : "")) as [string, string, string];

@@ -25,6 +25,7 @@ mod selection;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
+mod warm_set;
 
 #[cfg(not(any(test, feature = "formats")))]
 use derives::JsonSchema;
@@ -48,3 +49,4 @@ pub use snapshot::{DatabaseBlocks, Snapshot, SnapshotHeader, check_label};
 pub use snapshot_store::{
     Candidates, Chosen, Generation, Holding, Selected, SnapshotStore, find_by_beginning, is_path,
 };
+pub use warm_set::{Share, Warmth, compute_share, compute_warmth, decode_warm_set};

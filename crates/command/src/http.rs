@@ -20,7 +20,8 @@ use hyper::header::{
 use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, Response};
+pub use hyper::{StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -163,7 +164,7 @@ pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Re
     }
 }
 
-const PLAIN: &str = "text/plain; charset=utf-8";
+pub const PLAIN: &str = "text/plain; charset=utf-8";
 
 fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> Response<String> {
     let mut response = Response::new(body.into());
@@ -236,7 +237,7 @@ pub fn is_loopback_address(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-fn find_in_pairs(text: &str, name: &str) -> Option<String> {
+pub fn find_in_pairs(text: &str, name: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(text.as_bytes());
     pairs.find(|(one, _)| one == name).map(|(_, value)| value.into_owned())
 }
@@ -396,7 +397,7 @@ const STILL_MIN: Duration = Duration::from_secs(1);
 /// Time limit for pending answers at shutdown.
 const GRACE: Duration = Duration::from_millis(500);
 
-const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Pause after a failed accept; file descriptors may be free by then.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -423,14 +424,16 @@ impl Listener {
         self.listener.local_addr().map_err(Error::Serve)
     }
 
-    pub async fn run_metrics(
+    /// Answers GET and HEAD. `open` is a path that needs no token: load balancers can send none.
+    pub async fn run_pages(
         self,
-        render: impl Fn() -> String + Clone + Send + Sync + 'static,
+        open: Option<&'static str>,
+        pages: impl Fn(&Uri) -> Option<Page> + Clone + Send + Sync + 'static,
         end: impl Future<Output = ()>,
     ) {
         let token = self.token;
         let answer = move |request: Request<Incoming>| {
-            let answer = answer_metrics(&render, token, &request);
+            let answer = answer_page(&pages, open, token, &request);
             async { Ok(answer) }
         };
         self.answer_all(service_fn(answer), end).await;
@@ -458,17 +461,31 @@ impl Listener {
     }
 }
 
-fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &Request<Incoming>) -> Response<String> {
-    let answer = || match (request.uri().path(), request.method()) {
-        ("/metrics", &Method::GET | &Method::HEAD) => respond(StatusCode::OK, METRICS_TYPE, render()),
-        ("/metrics", _) => {
+#[derive(Debug)]
+pub struct Page {
+    pub status: StatusCode,
+    pub kind: &'static str,
+    pub body: String,
+}
+
+fn answer_page(
+    pages: impl Fn(&Uri) -> Option<Page>,
+    open: Option<&str>,
+    token: Option<Token>,
+    request: &Request<Incoming>,
+) -> Response<String> {
+    let answer = || match (pages(request.uri()), request.method()) {
+        (Some(Page { status, kind, body }), &Method::GET | &Method::HEAD) => respond(status, kind, body),
+        (Some(_), _) => {
             let mut refusal = respond(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "");
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
             refusal
         }
-        _ => respond(StatusCode::NOT_FOUND, PLAIN, ""),
+        (None, _) => respond(StatusCode::NOT_FOUND, PLAIN, ""),
     };
-    let mut response = refuse(token, request.uri(), request.headers()).unwrap_or_else(answer);
+    let refused =
+        if open == Some(request.uri().path()) { None } else { refuse(token, request.uri(), request.headers()) };
+    let mut response = refused.unwrap_or_else(answer);
     add_headers(&mut response);
     response
 }

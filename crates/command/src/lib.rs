@@ -29,5 +29,5 @@ pub use running::run_program;
 pub use settings::{SettingsError, explain_refused, find_successor, is_option, list_gone, read_command_line};
 pub use target::{
     LabArguments, NotALabServer, Scope, Target, connect_to_meant, find_cluster, find_directory, is_lab_server,
-    page_cache_of, require_lab_server, situation_of,
+    is_served_invisibly, page_cache_of, require_lab_server, situation_of,
 };

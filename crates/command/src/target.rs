@@ -1,6 +1,7 @@
 //! Resolves the options to a server, a data directory or both, and their databases.
 
 use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -35,14 +36,36 @@ pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server,
 }
 
 async fn connect_to_server_of(directory: &DataDirectory, arguments: &ConnectionArguments) -> Result<Server, Error> {
-    let path = || directory.path.clone();
-    let found = directory.find_postmaster().ok_or_else(|| Error::NotRunning { path: path() })?;
+    let Some(found) = directory.find_postmaster() else { return connect_to_invisible(directory, arguments).await };
     let pid = found.pid;
-    let postmaster =
-        directory.reach(found).ok_or_else(|| Error::InContainer { path: path(), pid, action: "open its socket" })?;
+    let Some(postmaster) = directory.reach(found) else {
+        return connect_to_invisible(directory, arguments).await.map_err(|_| Error::InContainer {
+            path: directory.path.clone(),
+            pid,
+            action: "open its socket",
+        });
+    };
     let server = arguments.connect(|options| options_for(&postmaster, options)).await?;
     server.require_cluster_of(directory)?;
     Ok(server)
+}
+
+/// Connects to a server in another container that shares the directory, through the shared socket or the shared network.
+/// Sends no password: without its process, nothing proves that the lock file's server has the address.
+async fn connect_to_invisible(directory: &DataDirectory, arguments: &ConnectionArguments) -> Result<Server, Error> {
+    let not_running = || Error::NotRunning { path: directory.path.clone() };
+    let lock = directory.read_lock().ok_or_else(not_running)?;
+    let has_socket = |place: &PathBuf| lock.port.is_some_and(|port| place.join(format!(".s.PGSQL.{port}")).exists());
+    let address =
+        Postmaster { socket_directory: lock.socket_directory.filter(has_socket), listen_address: None, ..lock };
+    let arguments = ConnectionArguments { ask_password: false, no_password: true, ..arguments.clone() };
+    let server = arguments.connect(|options| options_for(&address, options)).await.ok();
+    server.filter(|server| server.has_locked(directory)).ok_or_else(not_running)
+}
+
+/// Whether only the server's process is invisible, as from another container: the server itself answers.
+pub async fn is_served_invisibly(directory: &DataDirectory, arguments: &ConnectionArguments) -> bool {
+    directory.find_postmaster().is_none() && connect_to_invisible(directory, arguments).await.is_ok()
 }
 
 /// System identifier, if known without connecting.
@@ -286,8 +309,11 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
         return Err((SkipReason::NoPrivilege, why));
     };
     let shown = path.display();
+    let is_own = |directory: &DataDirectory| {
+        server.facts.postmaster_pid.is_some() || directory.find_postmaster().is_none() && server.has_locked(directory)
+    };
     let (reason, why) = match server.open_directory(path) {
-        Ok(directory) if server.facts.postmaster_pid.is_some() => return Ok(directory),
+        Ok(directory) if is_own(&directory) => return Ok(directory),
         Ok(_) => (
             SkipReason::NoDataDirectory,
             format!(

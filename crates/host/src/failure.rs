@@ -1,5 +1,3 @@
-//! Kinds of errors, which decide the exit status, and their hints.
-
 use std::io;
 use std::path::{Path, PathBuf};
 

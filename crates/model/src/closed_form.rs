@@ -9,7 +9,6 @@ pub struct WarmUp {
     hit_seconds: f64,
     /// Seconds that a miss adds to a transaction; 0 or more.
     miss_seconds: f64,
-    /// Number of pages of each relation.
     pages: Vec<f64>,
 }
 

@@ -1,5 +1,3 @@
-//! Summary of a forecast with its uncertainty.
-
 use serde::{Deserialize, Serialize};
 
 use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};

@@ -1,5 +1,3 @@
-//! Detects stalls in a trial or on a running server.
-
 use std::collections::VecDeque;
 use std::ops::Range;
 

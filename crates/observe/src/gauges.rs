@@ -388,11 +388,9 @@ const NAMES: usize = 2;
 pub struct OthersUse {
     pub seconds: f64,
     pub processors: u32,
-    /// Mean number of processors that these processes used.
     pub used_processors: f64,
     /// Mean number of processors that the hypervisor took.
     pub stolen_processors: f64,
-    /// Programs that used the most processor time, and that read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
     /// Bytes that these processes read from the device; 0 if unknown.

@@ -1,5 +1,3 @@
-//! Samples the waits of backends and sums them by second.
-//!
 //! Part of `--json`: never rename fields.
 
 use std::collections::BTreeMap;

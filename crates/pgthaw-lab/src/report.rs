@@ -73,7 +73,6 @@ pub struct PageData<'a> {
 }
 
 impl TrialData {
-    /// Replaces the trial's samples by curves of at most `spans_max` points.
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
         let series = TrialSeries::new(&trial, spans_max);
         trial.samples.clear();
@@ -114,12 +113,11 @@ impl StudyData {
     }
 }
 
-/// Renders studies as one HTML document. Escapes all names.
+/// Escapes all names.
 pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
     render_page(ALONE, studies.first().map_or("", |one| &one.study.subject), studies)
 }
 
-/// Page of `serve`, which requests its data from the server.
 pub fn render_served_page() -> Result<String, Error> {
     render_page("served", "studies", &[])
 }
@@ -134,7 +132,6 @@ const STYLE: &str = include_str!("../../../web/dist/report.css");
 /// SHA-256 of the script in Base64; the page's security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// Kind of page that embeds its data.
 const ALONE: &str = "studies";
 
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
+    ConnectionArguments, ExitStatus, OutputArguments, agent, doctor, evict, film, hydrate, map, predict, restore, run,
     snapshot, top, waits,
 };
 use command::{completions, connection_topic, is_option, read_command_line};
@@ -21,7 +21,7 @@ const LABORATORY: [(&str, &str); 5] = [
 ];
 
 /// Without clap's list of subcommands, because the text of commands.txt lists all commands on one screen.
-const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
+const TEMPLATE: &str = "{about-with-newline}{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]
 #[error("`pgthaw {command}` is a command of pgthaw-lab, which is not installed")]
@@ -85,6 +85,8 @@ enum Command {
     Predict(predict::PredictArguments),
     Waits(waits::WaitsArguments),
     Top(top::TopArguments),
+    Agent(agent::AgentArguments),
+    Ready(agent::ReadyArguments),
     Completions(completions::CompletionsArguments),
 }
 
@@ -111,6 +113,8 @@ impl Cli {
             Command::Predict(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
             Command::Top(arguments) => Some(arguments.connection.clone()),
+            Command::Agent(arguments) => Some(arguments.named()),
+            Command::Ready(arguments) => Some(arguments.named()),
             _ => None,
         }
     }
@@ -133,6 +137,8 @@ impl Cli {
             Command::Predict(arguments) => predict::run(arguments, output).await,
             Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Top(arguments) => top::run(arguments, output).await,
+            Command::Agent(arguments) => agent::run(arguments, output).await,
+            Command::Ready(arguments) => agent::ready(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command(), "pgthaw").await,
         }
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::agent::AgentStatus;
 use crate::map::rows::RowsTable;
 use crate::predict::Prediction;
 use crate::predict::job_text::JobPrediction;
@@ -566,6 +567,7 @@ fn the_schemas_are_those_of_the_types() {
         schema_of::<JobPrediction>("predict-film", 1, "pgthaw predict --film FILM --json"),
         schema_of::<TimeReport>("waits", 1, "pgthaw waits --json"),
         schema_of::<TopFrame>("top", 1, "pgthaw top --json, and a step of a record"),
+        schema_of::<AgentStatus>("agent-status", 1, "pgthaw agent status --json"),
         schema_of::<RecordHead>("top-record", 1, "The first line of a record of pgthaw top"),
     ]);
 }

@@ -1,4 +1,5 @@
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
@@ -15,7 +16,8 @@ pub struct Activity {
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    pub pids: Vec<u32>,
+    /// Processes of sessions that worked, and whether they are new.
+    pub sessions: Vec<(u32, bool)>,
     pub relations: Vec<RelationActivity>,
 }
 
@@ -57,7 +59,8 @@ impl RowCounts {
     }
 }
 
-pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
+/// `sessions` lists those that worked within the time.
+pub async fn read_activity(connection: &mut PgConnection, within: Duration) -> Result<Activity> {
     let relation = |row: &PgRow| {
         let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
         Ok(Some(columns!(row => RelationActivity {
@@ -78,11 +81,15 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
     };
     let read = async {
         // Runs outside a transaction, which could cache statistics.
-        let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
+        let row = sqlx::query(include_str!("sql/transactions_13.sql"))
+            .bind(within.as_secs_f64())
+            .fetch_one(&mut *connection)
+            .await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
             transactions, clients, blocks_hit, blocks_read;
-            pids: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs).collect(),
+            sessions: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs)
+                .zip(row.try_get::<Vec<bool>, _>("are_new")?).collect(),
             relations: collect_rows(rows, relation).await?,
         }))
     };
@@ -107,7 +114,7 @@ impl Activity {
             clients: self.clients,
             blocks_hit: self.blocks_hit.saturating_sub(before.blocks_hit),
             blocks_read: self.blocks_read.saturating_sub(before.blocks_read),
-            pids: self.pids.clone(),
+            sessions: self.sessions.clone(),
             relations: relations.collect(),
         }
     }

@@ -140,7 +140,7 @@ fn strings(texts: Vec<Text>) -> Vec<String> {
     texts.into_iter().map(|text| text.0).collect()
 }
 
-read_as_sqlx_does!(bool, i16, i32, i64, f64, Oid, Vec<i32>);
+read_as_sqlx_does!(bool, i16, i32, i64, f64, Oid, Vec<i32>, Vec<bool>);
 read_as! {
     String: Text, |text| text.0;
     Option<String>: Option<Text>, |text| text.map(|text| text.0);

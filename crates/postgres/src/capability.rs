@@ -164,6 +164,11 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
         // Without the server's postmaster pid, `path` may be a copy of its cluster.
         Some(None) => match directory.find_postmaster_pid() {
             Some(pid) => format!("{path} belongs to this cluster ({identifier}) and to the postmaster {pid}"),
+            None if server.is_some_and(|server| server.has_locked(directory)) => {
+                format!(
+                    "{path} is this server's data directory (cluster {identifier}); its processes are not visible here"
+                )
+            }
             None => format!("{path} belongs to this cluster ({identifier}), but has no postmaster on this host"),
         },
         None => format!("{path} contains cluster {identifier} of PostgreSQL {}", directory.version_major),

@@ -115,6 +115,11 @@ impl DataDirectory {
         Some(Postmaster { pid, is_here: self.files.container().is_none() && has_our_root(pid), ..server })
     }
 
+    /// `postmaster.pid`, which remains after a crash.
+    pub fn read_lock(&self) -> Option<Postmaster> {
+        read_postmaster_file(&self.files)
+    }
+
     /// Finds the pid on this host; `number` is the pid in the server's container.
     fn find_in_namespaces(&self, number: u32) -> Option<u32> {
         let is_it = |process: &Process| {

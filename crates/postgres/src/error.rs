@@ -6,6 +6,7 @@ use sqlx::postgres::PgDatabaseError;
 
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::remedy::{create_extension, grant};
+use super::trust::Finding;
 use super::{SystemUser, quote_argument};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, name_some, permission_hint};
 
@@ -15,13 +16,19 @@ pub enum Error {
     Connect { address: String, source: sqlx::Error },
     #[error("cannot connect to {address}: no answer within {seconds} s")]
     ConnectTimeout { address: String, seconds: u64 },
-    #[error("no server runs in {}", path.display())]
+    #[error("found no server that runs in {}", path.display())]
     NotRunning { path: PathBuf },
     #[error(
         "the server of {} runs in a container (process {pid} of this host), where pgthaw cannot {action}",
         path.display()
     )]
     InContainer { path: PathBuf, pid: u32, action: &'static str },
+    #[error("the schema pgthaw in the database \"{database}\" has no table for the warm set")]
+    NoWarmSet { database: String },
+    #[error("another version of pgthaw wrote the warm set (format {format})")]
+    OtherWarmSet { format: i32 },
+    #[error("the schema pgthaw is not safe to use: {finding}")]
+    Untrusted { finding: Finding },
     #[error("found no container \"{container}\" on this host")]
     ContainerMissing { container: String },
     #[error("found no PostgreSQL server in the container \"{container}\" (process {pid} of this host)")]
@@ -248,6 +255,9 @@ impl Explain for Error {
             | Error::DataDirectory { .. }
             | Error::ContainerMissing { .. }
             | Error::NoServerInContainer { .. }
+            | Error::NoWarmSet { .. }
+            | Error::OtherWarmSet { .. }
+            | Error::Untrusted { .. }
             | Error::DatabaseMissing { .. }
             | Error::DatabaseUnknown { .. }
             | Error::OtherCluster { .. }
@@ -276,6 +286,9 @@ impl Explain for Error {
             Error::NoServerInContainer { .. } => {
                 "start the server; only root and the server's user can look into the container"
             }
+            Error::NoWarmSet { .. } => "`pgthaw agent setup` creates it on the primary",
+            Error::OtherWarmSet { .. } => "use the same version of pgthaw for all agents of a primary and its standbys",
+            Error::Untrusted { finding } => return Some(finding.remedy()),
             Error::InContainer { .. } => "use -h and -p to give an address that leads to the server",
             Error::NotRunning { .. } => "start the server, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {

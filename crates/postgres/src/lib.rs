@@ -29,6 +29,8 @@ mod secrets;
 mod server;
 mod shown_statement;
 mod statistics;
+pub mod trust;
+mod warm_set;
 
 #[cfg(not(any(test, feature = "formats")))]
 use derives::{JsonSchema, TS};
@@ -79,3 +81,7 @@ pub use secrets::{NOT_KEPT, keep_document, keep_record, keep_setting, keep_text,
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
+pub use warm_set::{
+    ServerLook, WalPositions, WarmRow, WarmSet, WarmState, read_server_look, read_warm_set, render_setup,
+    write_warm_set,
+};

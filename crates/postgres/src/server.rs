@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnection, PgRow};
 
@@ -46,6 +46,10 @@ pub struct ServerFacts {
     /// Set if the server is on this host with a readable data directory.
     pub postmaster_pid: Option<u32>,
 }
+
+/// Between the time in the lock file and PostgreSQL's start time. A server with huge shared_buffers takes seconds in
+/// between.
+const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -184,6 +188,16 @@ impl Server {
             server: self.facts.system_identifier,
             address: self.address.clone(),
         })
+    }
+
+    /// Whether this server wrote the directory's `postmaster.pid`. Its process may be invisible, as from another container.
+    pub fn has_locked(&self, directory: &DataDirectory) -> bool {
+        let locked = directory.read_lock().and_then(|lock| lock.started_at);
+        let is_start =
+            |(locked, started): (Timestamp, Timestamp)| started.duration_since(locked).abs() < START_TOLERANCE;
+        self.reached.is_on_this_host()
+            && self.require_cluster_of(directory).is_ok()
+            && locked.zip(self.started_at).is_some_and(is_start)
     }
 
     /// Opens the server's data directory, also in a container on this host.

@@ -24,7 +24,6 @@ const NO_ADVICE: char = '\u{2060}';
 
 const LOOP: &str = "; do psql -d ";
 
-/// Parts of commands that lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
     /// Options for a pgthaw command: ` -p 5433 -d shop`, or empty.
@@ -200,7 +199,6 @@ impl Run {
     }
 }
 
-/// Position of the first `LOOP` outside of quotes.
 fn find_loop(command: &str) -> Option<usize> {
     command.match_indices(LOOP).map(|(at, _)| at).find(|at| shlex::split(&command[..*at]).is_some())
 }

@@ -1,5 +1,3 @@
-//! Curves over time, drawn with characters.
-
 use super::screen::Canvas;
 
 const HEIGHT: usize = 10;

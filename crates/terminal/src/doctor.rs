@@ -1,5 +1,3 @@
-//! `doctor`'s verdict, and its checks by heading.
-
 use std::collections::HashSet;
 
 use console::style;

@@ -122,7 +122,6 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     text: String,
-    /// The same text in fewer cells.
     shorter: String,
     is_bar: bool,
     joint: &'static str,

@@ -1,5 +1,3 @@
-//! Terminal capabilities, and interrupts by the user.
-
 use std::io;
 
 use console::Term;

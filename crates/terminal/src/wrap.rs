@@ -1,5 +1,3 @@
-//! Wraps lines between words to the terminal's width.
-
 use std::ops::Range;
 
 use console::measure_text_width;
@@ -26,7 +24,6 @@ pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
 }
 
-/// Removes the backticks of a command that is alone on a line.
 fn without_marks(line: &str) -> String {
     let margin = line.len() - line.trim_start_matches([' ', '→']).len();
     bare_command(&line[margin..]).map_or(line.to_owned(), |command| format!("{}{command}", &line[..margin]))

@@ -90,7 +90,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;
 
-/** Horizontal position of a value. An unknown value is at the axis's `end`. */
+/** An unknown value is at the axis's `end`. */
 type Place = (value: number | null, end: "left" | "right") => number;
 
 const stroke = (x1: number, y1: number, x2: number, y2: number, style: object): Shape => ({ type: "line", shape: { x1, y1, x2, y2 }, style });

@@ -18,7 +18,6 @@ interface Heat {
   told: (panel: string, row: string, column: number, share: number, columns: number) => string[];
 }
 
-/** Gap between panels, including the lower panel's title. */
 const GAP = 34;
 const HEAD = 22;
 

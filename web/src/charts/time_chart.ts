@@ -17,7 +17,6 @@ export interface Line extends Curve<number | null> {
 export interface Panel extends Scale {
   id: string;
   max?: number;
-  /** Lower bound of a log axis. */
   floor?: number;
   title?: string;
   weight: number;
@@ -137,7 +136,6 @@ export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, val
 /** ECharts merges points of longer lines, but keeps minimum and maximum, so no stall is lost. */
 const MANY_POINTS = 4000;
 
-/** Number of symbols on a line with many points. */
 const SYMBOLS = 6;
 
 /** Symbols of overlapping lines are offset. */

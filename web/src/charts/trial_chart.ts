@@ -131,7 +131,6 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
   return [...curves.values()];
 }
 
-/** Samples of an idle server during a warm-up. */
 export const looksOf = ({ warming }: SweepTrial): LoadSample[] => warming?.looks ?? [];
 
 function lookCurves({ trial }: TrialData): TrialCurve[] {
@@ -188,7 +187,6 @@ function makePanels(measures: Measure[]): TrialPanel[] {
 interface Phase {
   from: number;
   until: number;
-  /** Whether a checkpoint syncs files in this phase. */
   isSync: boolean;
   name: string;
   told: string;

@@ -38,7 +38,6 @@ export async function studiesPage(source: Source, appearance: Appearance): Promi
 
 const MOST_ANSWERS = 4;
 
-/** The main sentence and first chart of each study in a small report. */
 async function answers(source: Source, appearance: Appearance, lines: StudyLine[]): Promise<HTMLElement[]> {
   if (source.isServed || lines.length > MOST_ANSWERS) return [];
   const made = lines.map(async ({ id }) => {

@@ -12,7 +12,7 @@ import { againstBox, plainVerdict } from "../sections/trust";
 import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import type { Source } from "../source";
 
-/** `[number, repeat]` is the trial's point and repeat. `beside` names a trial to compare, as `NUMBER-REPEAT`. */
+/** `beside` names a trial to compare, as `NUMBER-REPEAT`. */
 export async function trialPage(source: Source, appearance: Appearance, id: string, [number, repeat]: [number, number], beside: string | null): Promise<HTMLElement[]> {
   const study = await source.study(id);
   const outline = study.trials.find((one) => one.number === number && one.repeat === repeat);
@@ -28,7 +28,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const isIdle = looksOf(data.trial).length > 0;
   const parts = [
     warnings(data.trial),
-    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no figures per second of this trial."),
+    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no values for the single seconds of this trial."),
     coursesOf(data).length > 0 ? figure(relationCourses, stage) : null,
     isIdle ? null : stalls(data),
     ...details(data, other),

@@ -98,7 +98,6 @@ export function downloads(study: StudyData, source: Source, hasSeconds: boolean)
 
 const valuesAt = ({ points }: StudyData, number: number): string[] => points.find((point) => point.number === number)?.values ?? [];
 
-/** Merges seconds if there are many. */
 async function samplesCsv(study: StudyData, source: Source): Promise<string> {
   const { sweep, trials } = study;
   const fields = [

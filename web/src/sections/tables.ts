@@ -82,7 +82,7 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     table("Differences between equal sides", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 
-/** Compares the figures and settings of two points. `null` if there is only one point. */
+/** `null` if there is only one point. */
 export function beside({ study }: StudyState, source: Source): HTMLElement | null {
   const { points, trials, sweep } = study;
   const [first, second] = points;

@@ -56,7 +56,6 @@ interface Placed extends MeasurementVerdict {
   trials: number;
 }
 
-/** Merges verdicts of the same kind that differ only in numbers, and lists the points of the study to which each applies. */
 function verdictsOf({ points }: StudyData): Placed[] {
   const byKind = new Map<string, Placed>();
   const add = (key: string, verdict: MeasurementVerdict, point: string, trials: number): void => {

@@ -78,7 +78,7 @@ fn encode_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn encode_tier(state: &TierState) -> String {
+pub fn encode_tier(state: &TierState) -> String {
     match state {
         TierState::Measured => MEASURED.to_owned(),
         TierState::Unknown { reason } => format!("{UNKNOWN}{reason}"),
@@ -106,15 +106,18 @@ fn decode_header(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
 }
 
 fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
-    let text = metadata.text(key)?;
-    let unknown = || Some(TierState::Unknown { reason: text.strip_prefix(UNKNOWN)?.to_owned() });
-    (text == MEASURED).then_some(TierState::Measured).or_else(unknown).ok_or_else(|| metadata.wrong(key))
+    parse_tier(metadata.text(key)?).ok_or_else(|| metadata.wrong(key))
 }
 
-const OS: &str = "os";
-const BUFFERS: &str = "buffers";
+pub fn parse_tier(text: &str) -> Option<TierState> {
+    let unknown = || Some(TierState::Unknown { reason: text.strip_prefix(UNKNOWN)?.to_owned() });
+    (text == MEASURED).then_some(TierState::Measured).or_else(unknown)
+}
+
+pub const OS: &str = "os";
+pub const BUFFERS: &str = "buffers";
 /// Tier of a row for a fork without cached blocks: it records that the fork exists, and its size.
-const NONE: &str = "none";
+pub const NONE: &str = "none";
 
 #[derive(Debug)]
 pub struct Row<'a> {
@@ -125,7 +128,7 @@ pub struct Row<'a> {
     pub bitmap: RoaringBitmap,
 }
 
-fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
+pub fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
     relation.forks.iter().flat_map(move |fork| {
         let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat as u8, bitmap.clone()));
         let rest = fork.os_heat.values().fold(fork.os.clone(), |rest, blocks| rest - blocks);
@@ -408,6 +411,10 @@ struct Memory {
 }
 
 impl Collector {
+    pub fn is_full(&self) -> bool {
+        self.memory.rows + self.memory.bitmaps > MAX_MEMORY_BYTES
+    }
+
     pub fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
         (0..columns.len())
             .try_for_each(|row| self.add(columns, row).map_err(|reason| format!("row {}: {reason}", self.rows)))
@@ -431,21 +438,49 @@ impl Collector {
             parent: Some(parent?).filter(|name| !name.is_empty()).map(str::to_owned),
             is_system: columns.is_system[row],
         };
+        self.add_bitmap(
+            relation,
+            fork?,
+            relation_blocks,
+            tier?,
+            columns.heat[row],
+            columns.bitmap[row].data(),
+            |found| {
+                (found == blocks as u64)
+                    .then_some(())
+                    .ok_or_else(|| format!("its bitmap has {found} blocks instead of {blocks}"))
+            },
+        )
+    }
+
+    /// `check` gets the number of blocks in the bitmap.
+    #[allow(clippy::too_many_arguments)]
+    pub fn add_bitmap(
+        &mut self,
+        relation: Relation,
+        fork: &str,
+        relation_blocks: i64,
+        tier: &str,
+        heat: i32,
+        bytes: &[u8],
+        check: impl FnOnce(u64) -> Result<(), String>,
+    ) -> Result<(), String> {
         if self.relations.last().is_none_or(|last| last.relation != relation) {
             self.begin_relation(relation)?;
         }
-        let fork = decode_word(fork?, "fork", Fork::from_name)?;
+        let fork = decode_word(fork, "fork", Fork::from_name)?;
         let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
         let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
-        let bitmap = decode_bitmap(&columns.bitmap[row], blocks, fork_blocks)?;
+        let bitmap = decode_bitmap(bytes, fork_blocks)?;
+        check(bitmap.len())?;
         // The blocks of a row with heat are in two bitmaps: by heat, and of the page cache.
-        let copies = if columns.heat[row] > 0 { 2 } else { 1 };
+        let copies = if heat > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
         self.memory.rows += ROW_MEMORY_BYTES;
-        self.memory.bitmaps += copies * (columns.bitmap[row].len() as u64 + containers);
+        self.memory.bitmaps += copies * (bytes.len() as u64 + containers);
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
         let fork = find_fork(&mut relation.forks, fork, fork_blocks)?;
-        add_blocks(fork, tier?, columns.heat[row], bitmap)
+        add_blocks(fork, tier, heat, bitmap)
     }
 
     fn begin_relation(&mut self, relation: Relation) -> Result<(), String> {
@@ -465,14 +500,11 @@ fn text(value: &ByteArray) -> Result<&str, String> {
     value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
 }
 
-fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
-    let mut rest = bytes.data();
+pub fn decode_bitmap(bytes: &[u8], relation_blocks: u64) -> Result<RoaringBitmap, String> {
+    let mut rest = bytes;
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;
     if !rest.is_empty() {
         return Err(format!("{} bytes follow its bitmap", rest.len()));
-    }
-    if bitmap.len() != blocks as u64 {
-        return Err(format!("its bitmap has {} blocks instead of {blocks}", bitmap.len()));
     }
     if bitmap.max().is_some_and(|last| u64::from(last) >= relation_blocks) {
         return Err(format!("its bitmap reaches past the relation's {relation_blocks} blocks"));

@@ -1,6 +1,5 @@
 //! Preloads blocks for a job: finds its film (recorded requests), decides before the job starts how to preload, and
-//! reads a few blocks at a time so that the job's reads never wait long. Blocks that exceed memory are read in windows,
-//! and evicted after use.
+//! reads a few blocks at a time so that the job's reads never wait long.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -86,7 +85,7 @@ pub struct Means {
 host::debug_by!(Means: directory);
 
 impl Assist {
-    /// Decides how to preload. If films were selected by label and cannot be used, the decision's reason is the error.
+    /// If films were selected by label and cannot be used, the decision's reason is the error.
     ///
     /// # Errors
     /// If the named film is damaged or belongs to another cluster.
@@ -98,7 +97,6 @@ impl Assist {
         }
     }
 
-    /// Finds the named film, or the best of a label's films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -305,7 +303,7 @@ impl RunReceipt {
     }
 }
 
-/// `counted`: sessions found; `None` if not counted. `is_kept`: whether the film is stored.
+/// `counted`: sessions found; `None` if not counted.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "contains the requests of the whole cluster";
@@ -470,7 +468,6 @@ impl Means {
     fn bring(&self, of: &TouchedFork, read: Read, open: &OpenFiles<'_>, buffer: &mut Vec<u8>) -> linux::Result<Bytes> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
-        // The relation was dropped or truncated meanwhile.
         let Some(file) = open.get((read.fork, number as u32), &of.path, of.fork)? else { return Ok(Bytes(0)) };
         let first = number * segment_blocks;
         let range = BlockRange::new(read.range.start - first, read.range.end - first);
@@ -510,7 +507,7 @@ struct Windowed<'a> {
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Loaded windows (parts of the film) that the job has not finished.
+    /// Loaded windows that the job has not finished.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
     /// Blocks by fork that stayed cached when the last finished window was evicted.
@@ -602,7 +599,6 @@ impl Windowed<'_> {
             state.ahead.pop_front();
             state.ahead_bytes -= self.decision.windows[at].bytes.0;
             // Retries once to evict blocks that stayed: pages that hint bits made dirty can be evicted once written.
-            // The kernel evicts the rest later.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
             }

@@ -20,8 +20,7 @@ use postgres::{DataDirectory, leader_of};
 
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// Maximum wait for sessions that outlive the job. Ends early if they read nothing for `QUIET_FOR`. Waits of
-/// `TOLD_FROM` or more are reported.
+/// Maximum wait for sessions that outlive the job. Ends early if they read nothing for `QUIET_FOR`.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
@@ -143,7 +142,6 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Returns a remark on a long wait, or on sessions that still run.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -451,7 +449,6 @@ struct Child {
     last: Asked,
 }
 
-/// Bytes requested from files, and fetched from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,
@@ -473,7 +470,6 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unknown,
-    /// A backend whose client is a process of the job.
     Session,
     Named,
     Worker,

@@ -43,8 +43,7 @@ const READ_AHEAD_MEAN: f64 = 40960.0;
 /// A device that delivered a larger multiple of the job's bytes also read for other processes.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// Factors on the cost of a read: with a higher cost, a plan reads more gaps between blocks to merge reads. The fastest
-/// plan is chosen.
+/// Factors on the cost of a read: with a higher cost, a plan reads more gaps between blocks to merge reads.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
 /// Lower factors on the cost of a read, tried in turn if no plan with `READ_PRICES` fits in memory. With 0, no gap is
@@ -348,7 +347,6 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// Reads by file and position, including cached blocks, which are skipped later.
     pub reads: Vec<Read>,
     pub bytes: Bytes,
     /// Bytes that the job has requested in total when it has finished the window.

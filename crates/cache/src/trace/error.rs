@@ -1,5 +1,3 @@
-//! Errors of films.
-
 use std::io;
 use std::path::{Path, PathBuf};
 

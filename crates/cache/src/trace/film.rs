@@ -56,7 +56,6 @@ impl FilmRelation {
     }
 }
 
-/// Adjacent blocks recorded at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub time: Duration,
@@ -201,7 +200,6 @@ impl Totals {
         self.buffers_blocks > 0
     }
 
-    /// Number of blocks that the job needed.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
@@ -284,7 +282,6 @@ fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
     }))
 }
 
-/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 struct Columns {
     longs: [Vec<i64>; 6],

@@ -75,7 +75,6 @@ pub struct PuttingBack<'a> {
     pub server: Option<Server>,
     pub databases: &'a [Database],
     pub page_cache: Arc<dyn PageCache>,
-    /// Memory cgroup to which cached pages are charged.
     pub room: SystemRoom,
     pub device: PlannedDevice,
     pub control: Arc<Control>,
@@ -349,9 +348,7 @@ const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Gone {
-    /// Bytes cached before the eviction.
     brought_bytes: Bytes,
-    /// Bytes cached after it.
     stayed_bytes: Bytes,
     /// Dirty bytes of `stayed_bytes`.
     unwritten_bytes: Bytes,
@@ -503,7 +500,7 @@ impl Journals {
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
-    /// Records `cgroups`. Must run before a process moves into them, so that a later run can remove them.
+    /// Must run before a process moves into them, so that a later run can remove them.
     pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<()> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);
@@ -512,7 +509,7 @@ impl Journals {
         file.write_all(&text).map_err(&failed)
     }
 
-    /// Removes cgroups of killed runs and moves their processes back. Returns failures.
+    /// Returns failures.
     pub fn remove_left_cgroups(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let names = self.names(CGROUPS).unwrap_or_default();

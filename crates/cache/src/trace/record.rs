@@ -355,7 +355,6 @@ impl Polling {
         })
     }
 
-    /// Finds blocks fetched since the last poll.
     fn look_at(&mut self, at: usize) -> linux::Result<RoaringBitmap> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;

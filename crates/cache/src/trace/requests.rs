@@ -1,5 +1,5 @@
 //! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
-//! block, and every request of sampled blocks (SHARDS, see touched.rs). Too large samples are halved.
+//! block, and every request of sampled blocks (SHARDS, see touched.rs).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -450,7 +450,6 @@ pub struct Segment {
     pub number: u64,
 }
 
-/// Watched files, in watch order.
 #[derive(Debug)]
 pub struct Files {
     directory: Arc<Tree>,

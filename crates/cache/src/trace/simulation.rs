@@ -147,7 +147,6 @@ pub struct Job {
 struct Step {
     piece: Piece,
     missing_blocks: u32,
-    /// Number of reads of the missing blocks, and the time that these take.
     reads: u32,
     seconds: f64,
     is_ahead: bool,

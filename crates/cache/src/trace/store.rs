@@ -28,7 +28,6 @@ pub struct FilmStore(SnapshotStore);
 #[derive(Clone, Debug)]
 pub enum Which {
     Like(String),
-    /// A name that `Films::find_of` resolves.
     Named(String),
 }
 
@@ -58,7 +57,7 @@ impl FilmStore {
         self.0.root()
     }
 
-    /// Creates a draft in the store or beside `path`. Also returns the cluster's directory or `path`, for messages.
+    /// The path is the cluster's directory or `path`, for messages.
     pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf)> {
         match path {
             None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
@@ -96,7 +95,6 @@ impl FilmStore {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
-    /// Finds the film that `name` refers to, or, for a label, all its films in one cluster.
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
@@ -390,7 +388,6 @@ fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
     films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
 }
 
-/// The film that best shows the job without other load, among those as large as `blocks`.
 fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
     let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
     let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));

@@ -337,7 +337,6 @@ struct Sum {
     picture: Picture,
 }
 
-/// Returns the number of blocks that were not in `all`.
 fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
     let fork = (event.fork as u64) << 32;
     all.insert_range(fork + event.blocks.start..fork + event.blocks.end)

@@ -39,7 +39,6 @@ pub enum Wanted {
         pid: Arc<AtomicU32>,
         named: Option<Named>,
     },
-    /// A backend with its parallel workers.
     Backend(u32),
     Sessions(Named),
 }
@@ -102,7 +101,7 @@ impl Whose {
         Whose { wanted, postmaster_pid, begun, ..Whose::default() }
     }
 
-    /// Classifies a process. For a reused pid, call `forget` first.
+    /// For a reused pid, call `forget` first.
     pub fn of(&mut self, pid: u32) -> Verdict {
         if !self.known.get(&pid).is_some_and(|known| *known != Verdict::NotYet) {
             self.look_at_family();

@@ -1,5 +1,3 @@
-//! Loads missing blocks into shared_buffers with pg_prewarm, over several connections.
-
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -111,7 +109,6 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Finds the requested forks. Adds a receipt row for each that is missing or rewritten.
     fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
         let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
@@ -268,7 +265,6 @@ pub struct BuffersTier<'a> {
     pub host: &'a Host,
     /// Maximum number of connections; `Crew` chooses how many are used.
     pub connections: usize,
-    /// Rest of the budget shared by both tiers.
     pub limit: Option<Bytes>,
     /// Loads only these blocks: others would exceed the page cache's budget.
     pub cached: Option<&'a Cached>,

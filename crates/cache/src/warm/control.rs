@@ -1,5 +1,3 @@
-//! Progress and interruption of a restore.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,5 +1,3 @@
-//! Errors of restore, evict, hydrate and probe.
-
 use std::io;
 use std::path::PathBuf;
 
@@ -27,7 +25,6 @@ pub enum Error {
     NothingToHydrate,
     #[error("-d selects a database, but hydrate reads a whole cluster")]
     DatabaseToHydrate,
-    /// A file of pgthaw's own state.
     #[error("cannot {action} {what} {}: {source}", path.display())]
     StateFile { action: &'static str, what: &'static str, path: PathBuf, source: io::Error },
     #[error("the device's profile {} cannot be used: {reason}", path.display())]

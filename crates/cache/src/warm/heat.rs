@@ -68,16 +68,34 @@ fn os_factor(source: HeatSource, level: u8) -> f64 {
 }
 
 pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
-    let hot_in_os = match source {
-        HeatSource::None => u8::MAX,
-        HeatSource::PageFlags => HOT_ACTIVITY,
-        HeatSource::Snapshots | HeatSource::Statistics => HOT_HEAT,
-    };
-    let in_os = fork.os_heat.range(hot_in_os..).map(|(_, blocks)| blocks);
+    let in_os = fork.os_heat.range(hot_from(source)..).map(|(_, blocks)| blocks);
     let mut hot =
         fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks);
     hot.optimize();
     hot
+}
+
+/// The fork with few levels: usage counts and page flags of a steady server change all the time.
+pub fn coarse(fork: &ForkMap, source: HeatSource) -> ForkMap {
+    let mut new = ForkMap { os: fork.os.clone(), ..ForkMap::empty(fork.fork, fork.blocks) };
+    for (usage, blocks) in fork.buffers.iter().enumerate() {
+        let level = if usage == USAGE_COUNTS - 1 { usage } else { HOT_USAGE_COUNT.min(usage.max(1)) };
+        new.buffers[if level == 2 { 1 } else { level }] |= blocks;
+    }
+    let hot_from = hot_from(source);
+    let in_os = fork.os_heat.range(hot_from..).fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks);
+    if !in_os.is_empty() {
+        new.os_heat.insert(hot_from, in_os);
+    }
+    new
+}
+
+fn hot_from(source: HeatSource) -> u8 {
+    match source {
+        HeatSource::None => u8::MAX,
+        HeatSource::PageFlags => HOT_ACTIVITY,
+        HeatSource::Snapshots | HeatSource::Statistics => HOT_HEAT,
+    }
 }
 
 /// Blocks processed at a time, to limit memory: bitmaps take kilobytes per 65,536 blocks and level.

@@ -31,7 +31,7 @@ use host::units::Bytes;
 use postgres::{DataDirectory, Relation};
 
 const READ: u64 = 1 << 20;
-/// Interval at which progress is saved. A power failure loses the progress since the last save.
+/// Interval at which progress is saved.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 const FAILURES_MAX: usize = 20;
@@ -39,7 +39,6 @@ const FAILURES_MAX: usize = 20;
 #[derive(Clone, Copy)]
 pub struct Hydration<'a> {
     pub directory: &'a DataDirectory,
-    /// Map of the cluster's hot blocks, which are read first.
     pub hot: Option<&'a Map>,
     pub threads: usize,
     pub max_rate: Option<Bytes>,
@@ -184,7 +183,6 @@ impl Work<'_> {
             let readers =
                 thread::Builder::new().spawn_scoped(scope, move || on_threads(threads, |one| self.read_on(one)));
             let Ok(readers) = readers else {
-                // No thread could be started.
                 self.read_on(0);
                 return keep();
             };
@@ -408,7 +406,6 @@ const CHUNKS_MAX: u64 = 1 << 25;
 pub struct Chunks {
     files: Vec<(String, u64)>,
     order: Vec<(u32, u32)>,
-    /// Directories that this user may not list.
     pub refused: Vec<(String, linux::Error)>,
 }
 

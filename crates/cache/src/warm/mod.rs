@@ -1,5 +1,3 @@
-//! Warms and cools the caches.
-
 mod buffers;
 mod control;
 mod device_profile;
@@ -16,7 +14,7 @@ pub mod traffic;
 pub use control::{Control, Host, Phase, Room, Unwatched, Watcher};
 pub use device_profile::{DEVICES, DeviceProfile, PlannedDevice, ProfileSource, STATE, state_directory};
 pub use error::{Error, Result};
-pub use heat::{Evidence, levels as compute_heat_levels};
+pub use heat::{Evidence, coarse, levels as compute_heat_levels};
 pub use host::linux::threads::map_on_threads;
 pub use receipt::{
     BuffersForecast, FoundAs, MemoryReceipt, Receipt, Refusal, RelationReceipt, SkipReason, Skipped, StopReason, Tier,

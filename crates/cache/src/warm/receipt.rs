@@ -1,5 +1,3 @@
-//! Receipt of a restore: what it loaded and skipped, and why.
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +173,7 @@ pub enum FoundAs {
     Moved,
     /// A new file without blocks, as after TRUNCATE.
     Emptied,
-    /// A new file with other blocks, so the whole fork was requested.
+    /// In a new file, where rows are at other positions, so the whole fork was requested.
     WholeRewritten,
     /// Not found, or not requested.
     NotFound,

@@ -39,11 +39,11 @@ const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 /// use up most of the device's reads per second (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Minimum restore reads in flight while the full bandwidth is in use. A higher minimum would delay the server.
+/// Minimum restore reads in flight while the full bandwidth is in use.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Number of the restore's reads in flight at first. A cold server's misses then use most of the device's reads per
-/// second. More reads in flight would slow the server, but not speed up the restore.
+/// Number of the restore's reads in flight at first. More reads in flight would slow the server, but not speed up the
+/// restore.
 const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Maximum restore reads in flight while traffic flows (`Load::Flowing`): it has few misses then.
@@ -56,8 +56,8 @@ const SHARED_DEPTH_MAX: usize = 13;
 /// Without a restore, a server with a cold cache would get nearly all.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// If the server gets a larger share, the restore keeps more reads in flight. The server's misses split the restore's
-/// reads. A faster restore ends these misses sooner.
+/// If the server gets a larger share, the restore keeps more reads in flight. A faster restore ends the server's misses
+/// sooner.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
 /// If less than this share of the bandwidth is in use, the server's misses slow the restore: each miss costs a device
@@ -162,8 +162,8 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// Adds a sample. While traffic waits, starts an experiment after `try_soon`, or at intervals if a slower restore
-    /// could end the waits (`may_flow`).
+    /// While traffic waits, starts an experiment after `try_soon`, or at intervals if a slower restore could end the
+    /// waits (`may_flow`).
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
@@ -221,8 +221,7 @@ impl Looks {
     }
 }
 
-/// Restore reads in flight while traffic waits. More reads delay the server's misses. With fewer, the restore takes
-/// longer, and the server caches more single pages, which split the restore's reads.
+/// Restore reads in flight while traffic waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 

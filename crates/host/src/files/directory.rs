@@ -171,8 +171,6 @@ impl Directory {
         Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// Opens or creates a regular file, such as a lock.
-    ///
     /// # Errors
     /// `PermissionDenied` for another user's file: its owner could hold the lock forever.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {

@@ -22,7 +22,6 @@ pub use tree::Tree;
 
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Modes of new files and directories before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
 pub const DIRECTORY_MODE: u32 = 0o777;
 
@@ -46,7 +45,6 @@ impl FileMode {
 
     pub const PUBLIC: FileMode = FileMode(0o644);
 
-    /// Sets the umask for this process and its later children.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
         // Only the first call stores the umask: later ones would store pgthaw's own.

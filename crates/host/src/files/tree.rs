@@ -41,8 +41,8 @@ impl Tree {
         Ok(Tree { root, owner, doors, container: None, open: Mutex::default() })
     }
 
-    /// Opens the tree at `path` below a container's root directory. `doors` are names that may be symbolic links. The
-    /// links are resolved below the container's root directory.
+    /// Opens the tree at `path` below a container's root directory. Links are resolved below the container's root
+    /// directory.
     pub fn open_within(container: Directory, path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         let tree = Tree::of(container.open_within(path)?, doors)?;
         Ok(Tree { container: Some((container, path.to_owned())), ..tree })

@@ -1,5 +1,3 @@
-//! The disk that holds a path, and its counters.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Add;

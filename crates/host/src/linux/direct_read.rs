@@ -67,7 +67,6 @@ impl DirectFile {
 /// Bytes contiguous in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Offset in the file.
     pub start: u64,
     /// Offset on the device or logical volume.
     pub device_start: u64,

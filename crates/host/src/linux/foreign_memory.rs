@@ -1,5 +1,3 @@
-//! Variables in other processes' memory.
-
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;

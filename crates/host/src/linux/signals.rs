@@ -1,5 +1,3 @@
-//! Signals that end this process, and those passed on to a job.
-
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};

@@ -1,5 +1,3 @@
-//! Local processes at the other ends of a process's sockets.
-
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;

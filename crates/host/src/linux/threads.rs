@@ -75,7 +75,7 @@ impl Going {
 }
 
 impl Over {
-    /// Waits about `at_most`. Returns whether the activity ended.
+    /// Returns whether the activity ended.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_beside(None, at_most)
     }

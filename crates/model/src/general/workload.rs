@@ -76,7 +76,6 @@ impl PageClass {
     }
 }
 
-/// A closed loop of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     pub clients: u32,

@@ -1,5 +1,3 @@
-//! The final level of a curve, and its noise.
-
 use std::ops::Range;
 
 use super::Series;
@@ -311,7 +309,6 @@ impl Noise {
         })
     }
 
-    /// Standard deviation of the weighted sum.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };

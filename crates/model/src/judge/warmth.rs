@@ -233,8 +233,7 @@ const SLOW_START_SECONDS: f64 = 10.0;
 /// Number of standard errors by which a random value exceeds its mean once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// Safety factor for the estimated number of pages that the workload uses. It applies to the checks whether a level
-/// part of the curve has enough transactions to show that the server is warm, or to read all pages.
+/// Safety factor for the estimated number of pages that the workload uses.
 const TOLD_PAGES: f64 = 1.5;
 
 /// Requests per page that leave 5 % (e^-3) of the pages unread.

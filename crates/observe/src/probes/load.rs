@@ -1,5 +1,3 @@
-//! Loads kernel programs.
-
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
 use std::thread;

@@ -1,5 +1,3 @@
-//! Kernel programs and their loaders.
-
 #[cfg(probes)]
 mod load;
 #[cfg(probes)]

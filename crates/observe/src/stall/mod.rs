@@ -1,5 +1,3 @@
-//! Finds a server's stalls in its throughput and names their causes.
-
 mod sentence;
 mod stalls;
 mod step;

@@ -276,7 +276,6 @@ impl<'a> Seen<'a> {
         looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
     }
 
-    /// Cause: a process holds a lock while it sleeps or waits for its client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
         let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
@@ -343,7 +342,6 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Cause: WAL waits behind buffers that a checkpoint writes to the same device.
     fn checkpoint_before_log(&self) -> Option<(StallKind, String)> {
         let checkpoint = self.during.iter().filter(|step| step.checkpoint.is_some()).count();
         let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));

@@ -54,7 +54,6 @@ impl Stalls {
         self.ongoing = self.finder.open().and_then(|span| self.describe(&span, false));
     }
 
-    /// A stall in progress ends here.
     pub fn end(&mut self) {
         let finder = std::mem::replace(&mut self.finder, StallFinder::new(STEPS_OF_SECOND));
         let last = finder.finish().and_then(|span| self.describe(&span, true));

@@ -1,5 +1,3 @@
-//! Finds stalls in readings joined with the state of machine and server.
-
 use std::collections::HashMap;
 use std::path::Path;
 

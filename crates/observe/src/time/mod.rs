@@ -1,5 +1,3 @@
-//! Where the time of a server's processes goes.
-
 mod account;
 mod culprits;
 mod event_word;

@@ -1,5 +1,3 @@
-//! Measures what the server spends its time on in each second of a trial.
-
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,7 +23,6 @@ const COMING_LOOK: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct TimedServer {
     pub postmaster_pid: u32,
-    /// The backend that serves pgthaw.
     pub observer_pid: Option<u32>,
     pub names: WaitNames,
     /// Processors that the observation may use.

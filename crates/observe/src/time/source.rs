@@ -1,5 +1,3 @@
-//! `TimeSource`, the trait of all sources of process times.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;

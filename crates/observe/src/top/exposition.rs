@@ -72,7 +72,7 @@ const METRICS: [Metric; 39] = [
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
     Step(
         "pgthaw_explained_ratio",
-        "Time that processes spent in known states, divided by their total lifetime, in the last step.",
+        "Share of the processes' time in the last step that pgthaw could attribute to a state.",
         |step| step.explained,
     ),
     Step(

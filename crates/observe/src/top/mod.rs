@@ -1,5 +1,3 @@
-//! Steps of a running server, for `top`.
-
 mod checkpoint;
 mod exposition;
 mod frame;

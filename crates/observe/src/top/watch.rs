@@ -1,5 +1,3 @@
-//! Observes a server step by step.
-
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -39,7 +37,6 @@ const STALL_TOLD_MS: i64 = 60_000;
 
 #[derive(Debug)]
 pub struct Here {
-    /// Connections for sampling, process identities and counters.
     pub looks: PgConnection,
     pub who: PgConnection,
     pub pulse: PgConnection,

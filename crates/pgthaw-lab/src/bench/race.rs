@@ -44,7 +44,6 @@ pub struct Entrants<'a> {
     pub load_begins: LoadBegins,
     /// Maximum duration if the race may end early.
     pub seconds: u32,
-    /// Whether the race ends when the workload ends.
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
@@ -53,7 +52,6 @@ pub struct Entrants<'a> {
     /// Samples the caches. If present, the race ends when the warmer has loaded nearly all pages of the snapshot.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// Backend that serves pgthaw's own queries.
     pub observer_pid: Option<u32>,
     pub time: Option<TimeSampler>,
 }
@@ -263,7 +261,6 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Returns true if the trial may end.
     pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {
             self.see(reading, generator);

@@ -115,7 +115,6 @@ impl Strip {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }
 
-    /// Counts the bytes `[start, end)` as cached, in each piece that they overlap.
     fn add(&mut self, start: u64, end: u64) {
         let end = end.min(self.total);
         for index in 0..PIECES {

@@ -44,7 +44,6 @@ pub struct Looker {
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
-    /// Time at which `most` last grew.
     last_gain: f64,
     /// Maximum bytes seen in the page cache and in shared_buffers.
     most: (Bytes, Option<Bytes>),
@@ -249,7 +248,7 @@ impl Watch {
 
     /// Counts the wanted pages seen in the page cache. Most calls only estimate this number, from the number of cached
     /// pages in each window. A call checks each page if the last such check is `EXACT_INTERVAL` old, or if the count is
-    /// near `goal`. It skips windows whose wanted pages have all been seen.
+    /// near `goal`.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);

@@ -39,8 +39,8 @@ pub struct SweepFinished {
     pub kept: Option<PathBuf>,
 }
 
-/// Runs sweeps. Blocks the calling thread. Sweeps in the same place share clusters and databases. Always stops the
-/// servers, removes clusters that are not kept, and restarts a borrowed lab server.
+/// Blocks the calling thread. Sweeps in the same place share clusters and databases. Always stops the servers, removes
+/// clusters that are not kept, and restarts a borrowed lab server.
 ///
 /// # Errors
 /// `Error::Interrupted` if stopped before the first trials; `Error::OtherGround` if a sweep began with another server
@@ -283,7 +283,6 @@ impl Play<'_> {
         }))
     }
 
-    /// Takes snapshots if a point's start is `restored`, a warmer needs one, or the study is of warmers.
     async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use super::race::wait_for_server_start;
 use super::residency::{StripRelation, choose_strips};
@@ -48,12 +49,10 @@ pub struct Starter<'a> {
 #[derive(Debug)]
 pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
-    /// Bytes that the warm page cache should hold, and size of the database.
     pub wanted: Bytes,
     pub database_bytes: Bytes,
     pub relations: Vec<(String, Bytes)>,
     pub calibration: Calibration,
-    /// Whether pgthaw switches autoprewarm on or off before each start.
     pub has_autoprewarm: bool,
 }
 
@@ -146,7 +145,6 @@ impl Starter<'_> {
         Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
     }
 
-    /// Cleans up, reads everything and runs the workload; for an idle study only reads.
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<()> {
         if self.sweep.is_idle() {
             return lab.apply_read_all(|| !self.work.stop.is_requested());
@@ -169,9 +167,9 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         let (server, mut connection) = connect_to(lab, lab.database()).await?;
-        let before = read_activity(&mut connection).await?;
+        let before = read_activity(&mut connection, Duration::ZERO).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
-        let mut activity = read_activity(&mut connection).await?.since(&before);
+        let mut activity = read_activity(&mut connection, Duration::ZERO).await?.since(&before);
         // The server may count each statement of a script as a transaction. Factor 0.9: pgbench's logs of a few seconds
         // lack a tenth of the transactions on average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;

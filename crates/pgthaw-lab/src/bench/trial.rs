@@ -53,7 +53,6 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// Table statistics after the trial.
     tables: ServerStatistics,
     log: String,
     /// Residency after the trial, in the order of `started.strips`.
@@ -139,7 +138,6 @@ impl TrialSetup<'_> {
         warm.snapshots.job.place_films(disk)
     }
 
-    /// Opens the most exact source of wait times that is available, in its own thread.
     fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
@@ -311,8 +309,7 @@ impl TrialSetup<'_> {
     }
 }
 
-/// Computes the figures of a load with a fixed number of transactions. A very short trial has no meaningful worst
-/// second.
+/// A very short trial has no meaningful worst second.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {

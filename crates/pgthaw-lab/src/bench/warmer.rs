@@ -63,7 +63,7 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// Notes the command's end. Reads the backends' counters, which vanish when a backend ends.
+    /// Reads the backends' counters, which vanish when a backend ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
@@ -330,7 +330,7 @@ impl StudyJob {
         StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
     }
 
-    /// Returns the command that records a film of the job. Requires a cold server.
+    /// Requires a cold server.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
@@ -395,13 +395,11 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Path of `pgthaw` in this program's directory.
 pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// Disk limits in force, as command-line options.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

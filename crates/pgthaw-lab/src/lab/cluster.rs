@@ -111,7 +111,6 @@ impl Lab {
         Ok(())
     }
 
-    /// Reopens the replaced data directory.
     pub fn open_again(&mut self) -> Result<()> {
         self.page_cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
         Ok(())

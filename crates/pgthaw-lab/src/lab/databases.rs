@@ -28,7 +28,6 @@ use postgres::{
     has_cluster, read_database_comment, read_installable_extensions, read_preloaded, remove_cluster,
 };
 
-/// Connections for pgthaw itself, with a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
 /// Creates a cluster whose claim file contains `text`, or adopts a killed run's cluster with the same claim. A new
@@ -362,14 +361,12 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";
 
 const UNFINISHED: &str = "unfinished";
 
 const REPLACED: &str = "replaced";
 
-/// Copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
     /// Directories in the order of copying. The data directory is last: even if pgthaw is killed, a data directory
@@ -402,7 +399,7 @@ impl KeptDirectory {
 }
 
 impl FreshDatabase {
-    /// Preserves the stopped server's databases. Reuses a killed run's copy: it predates the first trial.
+    /// Reuses a killed run's copy: it predates the first trial.
     pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),
@@ -435,7 +432,6 @@ impl FreshDatabase {
         copied
     }
 
-    /// Restores the stopped server's databases from the copy.
     pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy> {
         let began = Instant::now();
         work.step(format!("restoring the databases from the copy ({})", <&str>::from(self.way)));

@@ -121,7 +121,6 @@ pub struct OwnFileSystem {
 }
 
 impl FileSystemMaker<'_> {
-    /// Creates the file systems, or remounts those of a killed run.
     pub fn make(&self, text: &str) -> Result<OwnFileSystem> {
         if let Some(directory) = find_left(self.parent, text) {
             let claim = claim(&directory, text)?;

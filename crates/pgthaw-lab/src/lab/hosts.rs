@@ -58,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Describes each host. Fails if one is unreachable or lacks pgbench.
+/// Fails if a host is unreachable or lacks pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -74,7 +74,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Prepares pgbench on the hosts, which share `load`. `connection` is the server's address.
+    /// `connection` is the server's address.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -136,7 +136,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Sends the start time. Returns the waiting process, `None` if it is not visible on this machine.
+    /// Returns the waiting process, `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {

@@ -107,8 +107,7 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
 
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// Waits until the cluster's server has stopped, and removes the cluster. Returns a remark; `None` if the cluster is in
-/// use.
+/// Returns a remark; `None` if the cluster is in use.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;

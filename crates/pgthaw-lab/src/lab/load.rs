@@ -111,7 +111,7 @@ impl TrialLoad {
         Ok(TrialLoad::Here(LocalPgbench::ready(lab, load, work.directory)?))
     }
 
-    /// pgbench's command line. `asked` names the user's scripts, not their copies.
+    /// `asked` names the user's scripts, not their copies.
     pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String> {
         match self {
             TrialLoad::Nothing(_) => Ok(String::new()),

@@ -41,7 +41,6 @@ pub struct Look {
     pub statistics: ServerStatistics,
     /// Empty without pg_buffercache.
     pub buffers: Vec<BufferUse>,
-    /// Settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
@@ -96,7 +95,7 @@ pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) ->
     Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
 }
 
-/// Waits until the settings are in force. Returns a finding after a timeout.
+/// Returns a finding after a timeout.
 pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>> {
     let before = read_load_time(connection).await?;
     run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
@@ -173,7 +172,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-/// Returns why a strategy cannot run on this server. `extensions`: those available for CREATE EXTENSION.
+/// `extensions`: those available for CREATE EXTENSION.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,

@@ -44,7 +44,6 @@ impl SiteKey {
         grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
-    /// The disk's name, followed by the file system if the study has several.
     pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
         match sweep.axes.file_system.len() {
             1 => disk.to_owned(),
@@ -70,7 +69,6 @@ pub struct StudyAsked {
     /// Parent directory of a scratch cluster, on the measured disk; or the borrowed lab server.
     pub place: Place,
     pub sweep: Sweep,
-    /// Whether to keep the cluster, or the benchmark's databases in a borrowed cluster.
     pub is_kept: bool,
     /// Device figures for a forecast; `None` if unknown.
     pub device: Option<model::Device>,
@@ -82,7 +80,6 @@ pub struct SweepOptions {
     pub id: String,
     pub asked: StudyAsked,
     pub earlier: Option<Earlier>,
-    /// Ids of unfinished sweeps, whose leftovers stay.
     pub unfinished: BTreeSet<String>,
     /// Whether a killed sweep will be resumed. Its clusters then stay.
     pub goes_on: bool,
@@ -143,7 +140,6 @@ impl SiteMaker<'_> {
         first.unwrap_or(&self.options.asked.programs)
     }
 
-    /// Creates a site without databases, or adopts the site of a killed run, and starts its server.
     pub async fn open(&self, key: &SiteKey) -> Result<Site> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -255,8 +251,8 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Disk limits of each part of the cluster (such as WAL); empty if all parts are on one device. `disk` is the
-    /// limit of the data directory.
+    /// Disk limits of each part of the cluster; empty if all parts are on one device. `disk` is the limit of the data
+    /// directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
@@ -270,7 +266,6 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Remembers which settings are in force, for a next trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()
@@ -278,7 +273,6 @@ impl Site {
         self.running = is_known.then(|| point.settings.clone());
     }
 
-    /// Stops the server for another site.
     pub fn rest(&mut self) -> Result<()> {
         self.running = None;
         self.lab.stop()

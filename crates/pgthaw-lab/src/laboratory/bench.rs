@@ -1,5 +1,3 @@
-//! `pgthaw bench`. `crates/pgthaw-lab/src/bench/` measures, `crates/model/src/` forecasts.
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -217,7 +215,6 @@ impl BenchArguments {
         Error::Spec { path: PathBuf::from(&self.study), problem }
     }
 
-    /// Treats a word that is neither a study nor a file as a typing error.
     fn explain_missing(&self, error: Error) -> anyhow::Error {
         let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
         if !is_word {
@@ -510,7 +507,7 @@ fn status_of(finished: &[SweepFinished]) -> ExitStatus {
     }
 }
 
-/// Finds and locks an unfinished run of the study. `parent` contains its clusters.
+/// `parent` contains the study's clusters.
 async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Result<Option<(SweepLock, Earlier)>> {
     let hostname = read_machine()?.hostname;
     let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };

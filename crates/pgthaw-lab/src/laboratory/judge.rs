@@ -1,5 +1,3 @@
-//! `pgthaw judge`; see `crates/model/src/` and `crates/pgthaw-lab/src/verdict/judged.rs`.
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, Read as _};
@@ -116,7 +114,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Whether the file is JSON. False for a pipe, which can be read only once.
+/// False for a pipe, which can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"

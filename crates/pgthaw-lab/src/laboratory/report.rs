@@ -1,5 +1,3 @@
-//! `pgthaw report`; see `crates/pgthaw-lab/src/report/`.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;

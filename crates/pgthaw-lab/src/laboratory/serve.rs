@@ -1,5 +1,3 @@
-//! `pgthaw serve`; see `crates/pgthaw-lab/src/serve/`.
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 

@@ -57,7 +57,6 @@ impl StoreArguments {
     }
 }
 
-/// Delay of the warning about a blocked store.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 /// Waits for a blocked store without limit, because measurements cannot be repeated.

@@ -9,8 +9,6 @@ use sqlx::postgres::{PgArgumentBuffer, PgPool, PgRow, PgTypeInfo};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
-use super::trust;
-
 /// SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.
 const VALUES_MAX: usize = 30_000;
 
@@ -149,7 +147,7 @@ impl Database {
     pub async fn begin(&self) -> Result<Transaction, sqlx::Error> {
         Ok(match self {
             Database::Sqlite(pool) => Transaction::Sqlite(pool.begin().await?),
-            Database::Postgres(pool) => Transaction::Postgres(pool.begin_with(trust::BEGIN).await?),
+            Database::Postgres(pool) => Transaction::Postgres(pool.begin_with(postgres::trust::BEGIN).await?),
         })
     }
 }

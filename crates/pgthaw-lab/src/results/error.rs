@@ -6,6 +6,7 @@ use serde::Serialize;
 use command::table;
 use host::failure::{ErrorKind, Explain, FullDisk, quote_argument};
 use postgres::PlainServer;
+use postgres::trust::Finding;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -184,36 +185,6 @@ impl Explain for Error {
             Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),
             _ => None,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} {how} {role}")]
-pub struct Finding {
-    pub(super) rank: i32,
-    pub(super) what: String,
-    pub(super) how: String,
-    pub(super) role: String,
-    /// Role, quoted as GRANT expects it.
-    pub(super) grantee: String,
-}
-
-impl Finding {
-    pub(super) fn remedy(&self) -> String {
-        let Finding { rank, what, grantee, .. } = self;
-        match rank {
-            1 => "a superuser can drop it, or rename it (ALTER SCHEMA pgthaw RENAME TO …): pgthaw then creates its own"
-                .into(),
-            3 => format!(
-                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for objects that this role created there"
-            ),
-            4 => format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA pgthaw FROM {grantee}"),
-            6 => format!("end {what}, then look for objects that it added to the schema pgthaw"),
-            _ => format!(
-                "inspect the {what} and drop it; or rename the schema (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
-                 then creates its own"
-            ),
         }
     }
 }

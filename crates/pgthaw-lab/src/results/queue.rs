@@ -95,7 +95,6 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Reads a queued study or trial; nothing if it was dropped.
     async fn read_waiting(&self, unsent: &Unsent, with_study: bool) -> Result<(Option<SweepRun>, Option<SweepTrial>)> {
         let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
         let trial = match unsent.is_trial() {

@@ -108,7 +108,6 @@ impl Store {
         self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
-    /// Reads trials with their seconds and scripts.
     pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         self.read_whole_trials(&Of::sweep(sweep_id)).await
     }

@@ -179,14 +179,13 @@ columns!(SweepTrial {
     ; apart samples, os_samples, wait_samples, scripts
 });
 
-/// A queued study or a queued trial, which the results server lacks. Each trial of a study is queued separately.
+/// A queued study or a queued trial, which the results server lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub id: String,
     /// Point number and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
-    /// Number of times that the item was queued.
     pub changes: i64,
 }
 

@@ -145,7 +145,7 @@ impl Store {
     pub(super) async fn begin(&self) -> Result<Transaction> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
         if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
-            let checked = trust::check_before_writing(inner).await.map_err(self.failed_to("write"))?;
+            let checked = postgres::trust::check_before_writing(inner).await.map_err(self.failed_to("write"))?;
             if let Some(finding) = checked {
                 return Err(Error::Untrusted { server: server.clone(), finding });
             }

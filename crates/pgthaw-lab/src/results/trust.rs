@@ -1,18 +1,14 @@
-//! Sessions with a results server, and the check that no foreign code can run in them. The owner of an object in
-//! pgthaw's schema, or a role that may add triggers there, could run code with the rights of the schema's users. So the
-//! check covers the schema's contents, not only privileges.
+//! Sessions with a results server, and the check that no foreign code can run in them.
 
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use sqlx::{Connection as _, Row as _};
 use tokio::time::{sleep, timeout};
 
-use super::error::{Finding, Place, ServerPlace};
+use super::error::{Place, ServerPlace};
 use super::{Error, Result};
-
-/// The SQL files repeat this name.
-const SCHEMA: &str = "pgthaw";
+use postgres::trust::{BEGIN, Finding, SCHEMA, find_stranger};
 
 /// Timeouts for the server's answers, and for the end of other sessions' transactions that may change the schema.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,8 +18,8 @@ const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
 /// Releases the locks of a pgthaw process that is stopped within a transaction.
 const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 
-/// Each statement must see earlier commits.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// A statement reads or writes one study at most.
+const STATEMENT_LIMIT: (&str, &str) = ("statement_timeout", "300s");
 
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool> {
     let place = Place::Server(server.clone());
@@ -34,7 +30,7 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
         Err(error) => return Err(Error::Stranger(error)),
     }
     // The startup packet overrides settings of database and role.
-    let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT]);
+    let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT, STATEMENT_LIMIT]);
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;
@@ -92,29 +88,4 @@ async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sql
     let finding = find_stranger(&mut transaction).await?;
     transaction.commit().await?;
     Ok(finding)
-}
-
-/// Locks the tables: no trigger can be added until the transaction ends.
-pub(super) async fn check_before_writing(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
-    use_path(transaction, "").await?;
-    let tables: Option<String> =
-        sqlx::query_scalar(include_str!("sql/write_locks_13.sql")).fetch_one(&mut *transaction).await?;
-    if let Some(tables) = tables {
-        let lock = format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE");
-        sqlx::query(AssertSqlSafe(lock)).persistent(false).execute(&mut *transaction).await?;
-    }
-    let finding = find_stranger(transaction).await?;
-    use_path(transaction, SCHEMA).await?;
-    Ok(finding)
-}
-
-async fn find_stranger(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
-    use_path(transaction, "").await?;
-    let found: Option<(i32, String, String, String, String)> =
-        sqlx::query_as(include_str!("sql/strangers_13.sql")).fetch_optional(transaction).await?;
-    Ok(found.map(|(rank, what, how, role, grantee)| Finding { rank, what, how, role, grantee }))
-}
-
-async fn use_path(transaction: &mut PgConnection, path: &str) -> Result<(), sqlx::Error> {
-    sqlx::query(include_str!("sql/use_path_13.sql")).bind(path).execute(transaction).await.map(drop)
 }

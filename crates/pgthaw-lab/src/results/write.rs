@@ -23,8 +23,6 @@ impl Store {
         self.save(Some(run), &[]).await
     }
 
-    /// Stores a trial of a stored sweep.
-    ///
     /// # Errors
     /// Also if this repeat of the point is already stored: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<()> {

@@ -20,8 +20,7 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// Number of attempts to lock a board (the file with a running trial's figures). Readers lock a board for microseconds,
-/// or a few time slices on a busy machine.
+/// Number of attempts to lock a board. Readers lock a board for microseconds, or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -35,7 +34,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Writes the figures of the running trial to the board, a file that `serve` reads. Ignores errors.
+/// Writes the figures of the running trial to the board. Ignores errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
@@ -123,7 +122,6 @@ fn remove_left(directory: &Directory) {
     }
 }
 
-/// Opens a board file that its writer has locked; removes a board without a writer.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     // Other files may not be pgthaw's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
@@ -178,8 +176,7 @@ fn directory() -> PathBuf {
     )
 }
 
-/// Creates and locks a board, or takes over the board of a killed process. Tries again if a reader has locked or
-/// removed the file.
+/// Tries again if a reader has locked or removed the file.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
     let open = |attempt| {
         if attempt > 0 {

@@ -41,7 +41,7 @@ pub struct Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Parses one value, or a list without duplicates. `allowed` is for error messages.
+    /// Parses one value, or a list without duplicates.
     fn read<T: PartialEq>(
         &self,
         default: T,
@@ -135,7 +135,6 @@ pub fn check_used<'a>(
     }
 }
 
-/// `known` is for the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,

@@ -164,7 +164,6 @@ pub struct FreshCopy {
 /// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
 
-/// Scale if memory and disk suffice.
 const PREFERRED_SCALE: u64 = 50;
 
 /// The database may have a fifth of the memory, to stay in the page cache.

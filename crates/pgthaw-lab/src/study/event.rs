@@ -99,7 +99,6 @@ pub struct Calibration {
 pub struct Outcome {
     /// Part of the outcome that the results store keeps.
     pub told: StrategyOutcome,
-    /// Processor time of the warmer's own processes.
     pub cpu: Option<Duration>,
     /// Bytes and seconds that fio reports; `None` for other warmers.
     pub own: Option<(Bytes, f64)>,

@@ -1,5 +1,3 @@
-//! Findings about a measurement.
-//!
 //! Part of `--json`: never rename findings or figures.
 
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,6 @@ use pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
 #[derive(Debug)]
 pub struct Latencies {
     scripts: Vec<Counted>,
-    /// Successful transactions by second.
     pub intervals: Intervals,
     has_rate: bool,
 }
@@ -177,8 +176,6 @@ impl LatencyHistogram {
         self.percentiles.iter().find(|percentile| percentile.share == share)
     }
 
-    /// Decodes the format of [`LatencyHistogram::new`].
-    ///
     /// # Errors
     /// For invalid or oversized data.
     pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {

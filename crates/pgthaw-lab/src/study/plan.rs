@@ -196,9 +196,6 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Expected duration of the pgbench run. A fixed number of transactions takes the time that the rate limit gives.
-/// Without a rate limit, the model forecasts the time after a cold start. Without a forecast, only the processor time
-/// of the transactions counts.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
@@ -233,7 +230,6 @@ pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     forecast_cold(point, disk)?.seconds_to_warm()
 }
 
-/// Class of pages. Each transaction reads one of them at random.
 pub fn uniform_class(name: &str, pages: f64) -> PageClass {
     PageClass { name: name.to_owned(), pages, accesses: 1.0, run_pages: 1.0, popularity: Popularity::Uniform }
 }

@@ -145,7 +145,7 @@ pub const SIDE: &str = "side";
 pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
-/// Values of each axis. No list is empty.
+/// No list is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axes {
     pub scale: Vec<u32>,
@@ -326,7 +326,6 @@ pub enum Strategy {
     PrewarmBuffer,
     #[strum(serialize = "pg_prewarm-prefetch")]
     PrewarmPrefetch,
-    /// pg_prewarm's background worker.
     Autoprewarm,
     Pgfincore,
     Pgthaw,

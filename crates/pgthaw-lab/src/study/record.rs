@@ -1,5 +1,3 @@
-//! Records of sweeps and trials in the results store.
-//!
 //! Part of `--json`: never rename fields.
 
 use jiff::Timestamp;
@@ -491,7 +489,6 @@ pub struct ResidencyCourse {
     pub shares: Vec<f32>,
 }
 
-/// Maximum number of samples that a report page can draw.
 const COURSE_LOOKS: usize = 600;
 
 impl ResidencyCourse {

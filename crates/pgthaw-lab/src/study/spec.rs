@@ -50,7 +50,6 @@ pub struct Sweep {
     /// Tries per transaction, counting the first (pgbench's `--max-tries`).
     pub max_tries: u32,
     pub axes: Axes,
-    /// Scripts by value of the axis `script`.
     pub scripts: BTreeMap<String, Mix>,
     pub disks: BTreeMap<String, Disk>,
     pub file_systems: BTreeMap<String, FileSystemSpec>,
@@ -64,7 +63,6 @@ pub struct Sweep {
     pub popularity: Option<String>,
     pub until: Option<Until>,
     /// Duration of a cold run of the script before the trials. Warmers must load only the pages that this run reads.
-    /// `None`: there is no such run.
     pub wanted_seconds: Option<u32>,
     /// True if warmers must load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
@@ -431,7 +429,6 @@ fn is_top(key: &str) -> bool {
     TOP_KEYS.split(' ').any(|known| known == key)
 }
 
-/// Splits a key as TOML does, and adds an omitted table name.
 fn read_path(key: &str) -> Result<Vec<String>, String> {
     let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is not a key"))?;
     let mut path: Vec<String> = Vec::new();

@@ -12,8 +12,7 @@ use model::tell_after;
 /// percentile of latency is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports which point was warm or done first, the point with the highest throughput, or both. The highest throughput
-/// comes with points that are better in another respect, or that only a comparison in pairs can distinguish.
+/// Reports which point was warm or done first, the point with the highest throughput, or both.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -89,7 +88,6 @@ impl Warmers<'_> {
             (None, _) if subject.label == NOTHING => format!("no warmer achieved this {within}"),
             (None, None) => "nor was any other warmer".to_owned(),
             (None, _) => format!("no other warmer was {within}"),
-            // The displayed times are equal.
             (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
             (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
                 format!("{name} was sooner, {after}")

@@ -77,7 +77,6 @@ const OWN_SHARE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct WarmGoal {
-    /// Size of the page cache of the warm server.
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,

@@ -44,7 +44,6 @@ pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<War
     cells.iter().flat_map(|trials| Cell::new(trials, &other_axes).ratios()).collect()
 }
 
-/// Trials whose points differ only in their warmer.
 struct Cell<'a> {
     trials: &'a [&'a TrialOutline],
     label: String,

@@ -13,7 +13,6 @@ use model::{Collector, Facts, Judgement, Series, judge};
 #[derive(Debug)]
 pub struct ColdTrial<'a> {
     pub samples: &'a [Sample],
-    /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     pub block_size: Bytes,
     /// Size of the warm page cache, and the disk's minimum time to load it.
@@ -143,7 +142,6 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
     ]);
 }
 
-/// Whether a longer trial might measure a missing value of the metric.
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     if metric == Metric::Warmer {
         return trial.figures.get(metric).is_some() || job_limit(trial).is_some();
@@ -168,7 +166,6 @@ pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// Metric's value, or a lower limit if the trial ended too early.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {

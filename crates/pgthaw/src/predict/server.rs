@@ -136,6 +136,9 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
+/// Sessions idle for longer read nothing: there may be thousands of them.
+const RECENTLY: Duration = Duration::from_secs(1);
+
 /// Only every fifth sample includes long-lived sessions: there may be thousands of them.
 const LOOKS_OF_LASTING: u32 = 5;
 
@@ -216,19 +219,19 @@ async fn forecast_running(
 
 async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Watched> {
     let mut connection = server.connect_to(&server.database).await?;
-    let before = read_activity(&mut connection).await?;
+    let before = read_activity(&mut connection, RECENTLY).await?;
     let progress = Progress::steps("watching", LOOKS.into(), shows_progress);
     let started = Instant::now();
     let mut clients = 0;
     let mut now = before.clone();
     let is_here = server.facts.postmaster_pid.is_some();
-    let mut reads = DeviceReads::new(if is_here { &before.pids } else { &[] });
+    let mut reads = DeviceReads::new(if is_here { &before.sessions } else { &[] });
     for look in 1..=LOOKS {
         tokio::time::sleep(Duration::from_secs(seconds.into()) / LOOKS).await;
-        now = read_activity(&mut connection).await?;
+        now = read_activity(&mut connection, started.elapsed() + RECENTLY).await?;
         clients += now.clients;
         if is_here {
-            reads.look(&now.pids, look % LOOKS_OF_LASTING == 0);
+            reads.look(&now.sessions, look % LOOKS_OF_LASTING == 0);
         }
         progress.advance(1);
     }
@@ -284,19 +287,20 @@ struct DeviceReads {
 }
 
 impl DeviceReads {
-    fn new(pids: &[u32]) -> DeviceReads {
-        let look = |pid: &u32| Some((*pid, process::read_fetched_bytes(*pid).ok()?.0));
-        DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
+    fn new(sessions: &[(u32, bool)]) -> DeviceReads {
+        let look = |(pid, _): &(u32, bool)| Some((*pid, process::read_fetched_bytes(*pid).ok()?.0));
+        DeviceReads { looks: sessions.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
     }
 
-    fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
-        for pid in pids {
+    /// A session that was idle at the beginning counts from its first look.
+    fn look(&mut self, sessions: &[(u32, bool)], is_lasting_too: bool) {
+        for (pid, is_new) in sessions {
             let lasts = self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
             if lasts && !is_lasting_too {
                 continue;
             }
             let Ok(bytes) = process::read_fetched_bytes(*pid) else { continue };
-            self.looks.entry(*pid).or_insert((0, 0)).1 = bytes.0;
+            self.looks.entry(*pid).or_insert((if *is_new { 0 } else { bytes.0 }, 0)).1 = bytes.0;
         }
     }
 
@@ -606,7 +610,7 @@ mod tests {
     fn processes_that_cannot_be_looked_at_say_nothing() {
         let mut reads = DeviceReads::new(&[]);
         assert_eq!(reads.bytes(), None);
-        reads.look(&[std::process::id()], false);
+        reads.look(&[(std::process::id(), false)], false);
         assert!(reads.bytes().is_some());
     }
 

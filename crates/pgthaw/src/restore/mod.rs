@@ -13,7 +13,7 @@ use serde_json::json;
 use super::run::finish_left_runs;
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, Scope, SelectionArguments, SnapshotsArguments, Target, describe,
-    find_directory, page_cache_of, situation_of,
+    find_directory, is_served_invisibly, page_cache_of, situation_of,
 };
 use crate::map::view::keep_places;
 use crate::restore::receipt_text::render_receipt;
@@ -299,6 +299,7 @@ struct Source {
 async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
+        && !is_served_invisibly(&directory, &arguments.connection).await
     {
         let cluster = directory.system_identifier;
         let situation = situation_of(&directory, arguments.tiers());

@@ -19,7 +19,8 @@ use crate::{
     add_heat, describe, read_current_map,
 };
 use cache::{
-    BEST, Candidates, Generation, NEWEST, Selected, Snapshot, Tiers, compute_difference, is_path, kept_elsewhere,
+    BEST, Candidates, Generation, NEWEST, Selected, Snapshot, SnapshotStore, Tiers, compute_difference, is_path,
+    kept_elsewhere,
 };
 use host::failure::Explain as _;
 use terminal::Canvas;
@@ -189,23 +190,14 @@ impl TakeArguments {
 pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.place.snapshots.open();
     let target = Target::open(&ConnectionArguments { keeps_first: true, ..arguments.named() }).await?;
-    let mut map = read_current_map(&target, &store, output).await?;
-    add_heat(&mut map, &target, &store).await?;
-    let snapshot = Snapshot::take(map, arguments.label)?;
-    let header = snapshot.header();
-    let taken = match arguments.output {
+    let (snapshot, taken) = match arguments.output {
         Some(path) => {
+            let snapshot = read_snapshot(&target, &store, arguments.label, output).await?;
             snapshot.write(&path)?;
-            Taken::alone(header, path)?
+            let taken = Taken::alone(snapshot.header(), path)?;
+            (snapshot, taken)
         }
-        None => {
-            let generation = store.keep(&snapshot)?;
-            let situation = target.situation(Tiers::BOTH).await;
-            let dropped = store.prune(&generation, arguments.keep.into(), situation.databases.clone())?;
-            let (candidates, _) = store.read_candidates(generation.system_identifier)?;
-            let restore = candidates.select(&situation);
-            Taken { keep: arguments.keep, dropped, restore, ..Taken::alone(header, generation.path)? }
-        }
+        None => take_into(&target, &store, arguments.label, arguments.keep, output).await?,
     };
     if output.json {
         terminal::print_json(&render_taken_json(&taken))?;
@@ -216,6 +208,35 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
         render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
     }
     Ok(ExitStatus::Done)
+}
+
+async fn read_snapshot(
+    target: &Target,
+    store: &SnapshotStore,
+    label: Option<String>,
+    output: OutputArguments,
+) -> anyhow::Result<Snapshot> {
+    let mut map = read_current_map(target, store, output).await?;
+    add_heat(&mut map, target, store).await?;
+    Ok(Snapshot::take(map, label)?)
+}
+
+/// Stores a snapshot, and deletes old ones of its label.
+pub async fn take_into(
+    target: &Target,
+    store: &SnapshotStore,
+    label: Option<String>,
+    keep: u16,
+    output: OutputArguments,
+) -> anyhow::Result<(Snapshot, Taken)> {
+    let snapshot = read_snapshot(target, store, label, output).await?;
+    let generation = store.keep(&snapshot)?;
+    let situation = target.situation(Tiers::BOTH).await;
+    let dropped = store.prune(&generation, keep.into(), situation.databases.clone())?;
+    let (candidates, _) = store.read_candidates(generation.system_identifier)?;
+    let restore = candidates.select(&situation);
+    let taken = Taken { keep, dropped, restore, ..Taken::alone(snapshot.header(), generation.path)? };
+    Ok((snapshot, taken))
 }
 
 pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {

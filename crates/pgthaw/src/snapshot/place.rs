@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::timeout;
 
-use crate::{ConnectionArguments, Target, find_directory, situation_of};
+use crate::{ConnectionArguments, Target, find_directory, is_served_invisibly, situation_of};
 use cache::{
     BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotHeader, SnapshotStore, Tiers, is_path,
 };
@@ -21,6 +21,10 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
+    pub fn directory(&self) -> Option<&PathBuf> {
+        self.directory.as_ref()
+    }
+
     /// Adds a given `--dir` to the commands that pgthaw suggests.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
@@ -149,7 +153,9 @@ impl SnapshotPlace {
 
     /// Reads the data directory, else queries the server. Returns the query's error only if options name the server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
-        if let Some(directory) = find_directory(&self.connection)? {
+        if let Some(directory) = find_directory(&self.connection)?
+            && !is_served_invisibly(&directory, &self.connection).await
+        {
             let situation = situation_of(&directory, Tiers::BOTH);
             return Ok((KnownSituation(Some((directory.system_identifier, situation))), None));
         }
@@ -168,7 +174,7 @@ impl SnapshotPlace {
     }
 
     /// Queries the server only if options name it, or if there are several clusters.
-    async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
+    pub async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         match store.read_clusters()?.as_slice() {
             [] => {
                 let none = cache::Error::NoSnapshot(store.root().to_owned());

@@ -11,7 +11,7 @@ use super::arguments::TopArguments;
 use crate::looking::{Looking, RETRY, open_again};
 use crate::{OutputArguments, Target, describe};
 use command::hear_signals;
-use command::http::{Error, Listener, Token};
+use command::http::{Error, Listener, METRICS_TYPE, Page, StatusCode, Token, Uri};
 use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
 use host::linux::threads::lock;
@@ -148,8 +148,11 @@ impl Endpoint {
         let totals = Arc::new(Mutex::new(Totals::default()));
         let (end, ended) = oneshot::channel();
         let to_read = Arc::clone(&totals);
-        let render = move || render_metrics(&lock(&to_read));
-        let task = tokio::spawn(self.listener.run_metrics(render, async {
+        let page = move |uri: &Uri| {
+            let body = || render_metrics(&lock(&to_read));
+            (uri.path() == "/metrics").then(|| Page { status: StatusCode::OK, kind: METRICS_TYPE, body: body() })
+        };
+        let task = tokio::spawn(self.listener.run_pages(None, page, async {
             let _ = ended.await;
         }));
         Answering { totals, end, task }

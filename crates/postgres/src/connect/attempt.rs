@@ -59,6 +59,10 @@ impl Reached {
         self.candidate.socket_file().is_some()
     }
 
+    pub fn is_on_this_host(&self) -> bool {
+        self.is_local_socket() || self.candidate.is_loopback()
+    }
+
     pub fn acting_as(&self) -> Option<&SystemUser> {
         self.identity.system_user.as_ref()
     }

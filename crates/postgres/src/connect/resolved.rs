@@ -266,6 +266,11 @@ impl Candidate {
         std::fs::read_link(Path::new(&self.host).join(PLACE)).ok().filter(|_| self.is_in_container())
     }
 
+    pub fn is_loopback(&self) -> bool {
+        let is_address = self.host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        is_address || self.host == "localhost"
+    }
+
     pub fn socket_file(&self) -> Option<PathBuf> {
         let is_socket = self.host.starts_with('/');
         is_socket.then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))

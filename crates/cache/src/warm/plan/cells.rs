@@ -52,7 +52,6 @@ impl Cells {
         debug_assert!(dropped.as_slice().iter().all(|cell| *cell != RESIDENT), "only cut within a wanted run");
     }
 
-    /// Runs of wanted, uncached blocks with heat level `coldest` or hotter.
     pub fn runs(&self, coldest: u8) -> impl Iterator<Item = Run> {
         let is_wanted = move |cell: &u8| *cell > coldest && *cell != RESIDENT;
         let mut before: Option<usize> = None;

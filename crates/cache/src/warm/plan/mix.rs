@@ -13,7 +13,7 @@ const DEBT_MAX_SECONDS: f64 = 0.05;
 
 /// During live traffic, maximum lead of one of the two streams over the other, in reads (4 s on a common volume). At
 /// this lead, the leading stream waits, and its budget is lost. The limit is so high that no stream waits while
-/// catalogs are read. Reading catalogs is slow on a cold server, because the server's own misses need the device too.
+/// catalogs are read.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -44,7 +44,6 @@ struct Stream {
 }
 
 impl Stream {
-    /// True if any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);

@@ -24,7 +24,6 @@ pub use mix::Mix;
 use super::DeviceProfile;
 use host::units::{BlockRange, Bytes};
 
-/// A read within one segment of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Index in `Plan::forks`.
@@ -66,7 +65,6 @@ const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 /// fewer, larger reads load hot blocks sooner.
 const SHARED_READ_WORTH: f64 = 3.0;
 
-/// Users of the device while a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
     /// Nobody else uses the device: the costs of reads and bytes overlap, and hot blocks may be read with the rest.
@@ -150,7 +148,6 @@ impl Plan {
         plan
     }
 
-    /// Plans the blocks that remain after `brought` was loaded.
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
@@ -275,7 +272,6 @@ impl Plan {
         self.order = order;
     }
 
-    /// Omits steps beyond the budget. The last one may lose some reads.
     fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
         let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
         let mut fits = |index: &u32| {

@@ -258,7 +258,6 @@ impl Deck {
         Arc::clone(&self.random[&size])
     }
 
-    /// Cuts the `nth` share of the chunks into reads of `size` bytes.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();

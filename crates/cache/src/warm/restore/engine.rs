@@ -54,7 +54,7 @@ pub struct Outcome {
     pub failures: BTreeMap<usize, Refusal>,
     /// Blocks per fork that these reads loaded, without those cached before or read by the server first.
     pub brought: Vec<RoaringBitmap>,
-    /// Whether the remaining reads need a new plan, because server processes became busy or idle.
+    /// Whether the remaining reads need a new plan.
     pub is_outdated: bool,
 }
 
@@ -238,8 +238,7 @@ impl Work<'_> {
         outcome.is_outdated
     }
 
-    /// Queues reads of earlier slices again if their pages were evicted. At intervals, checks memory and a sample of
-    /// all reads.
+    /// Queues reads of earlier slices again if their pages were evicted.
     fn look_back(&self, slice: usize) {
         // If residency is unknown, pages count as cached.
         let look = |read| self.count_left(read).unwrap_or_default();

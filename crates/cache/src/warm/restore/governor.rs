@@ -72,7 +72,6 @@ struct Seen {
     left_bytes: u64,
     /// If reads have more bytes than this, bytes are the bottleneck, not reads.
     needed_per_read: Bytes,
-    /// Factor on the cost of a read.
     read_worth: f64,
     /// Whether the reads of all hot blocks have started.
     is_cold_rest: bool,

@@ -113,7 +113,7 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// Waits for the server, then reads catalogs. Also returns the files that the first pass found missing or empty.
+    /// The last value has the files that the first pass found missing or empty.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
@@ -273,7 +273,6 @@ impl Restore {
     }
 }
 
-/// First pass: sends missing and empty files to `tell`, and reads the rest.
 async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
     if !this.request.tiers.os {
         return Pass::default();

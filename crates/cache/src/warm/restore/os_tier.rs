@@ -144,7 +144,6 @@ impl OsTier<'_> {
         }
     }
 
-    /// Replans the unread blocks whenever server processes become busy or idle.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();

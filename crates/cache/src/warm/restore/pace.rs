@@ -1,5 +1,3 @@
-//! Limits bytes and reads per second over all threads.
-
 use std::ops::Sub as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

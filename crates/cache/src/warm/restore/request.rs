@@ -1,5 +1,3 @@
-//! The part of a snapshot to restore, as requests for each fork.
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::{StreamExt as _, stream};
@@ -55,7 +53,7 @@ impl Request {
     }
 
     /// Blocks to load into the page cache, also those for shared_buffers, because large reads are faster than loads of
-    /// single blocks. A snapshot without the page cache has only blocks of shared_buffers.
+    /// single blocks.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }

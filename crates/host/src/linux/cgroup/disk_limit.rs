@@ -69,7 +69,9 @@ impl DiskLimit {
         Err(Error::Unavailable {
             what: "limiting writes",
             reason: "with cgroups version 1, writes of journals and dirty pages cannot be limited".into(),
-            remedy: "give the study its own file system (points.file_system), which can be limited as a whole".into(),
+            remedy:
+                "give the study its own file system (points.file_system): pgthaw can limit that file system's device"
+                    .into(),
         })
     }
 
@@ -149,7 +151,6 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// Suspends the limit until `enforce`.
     pub fn lift(&self) -> Result<(), Error> {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }

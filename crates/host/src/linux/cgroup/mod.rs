@@ -1,5 +1,3 @@
-//! Control groups, version 1 and 2: disk limits, memory limits, isolated processes.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -149,7 +147,6 @@ pub struct MemoryLimit {
     pub used_bytes: Bytes,
     /// Reclaimable part of `used_bytes`.
     pub file_bytes: Bytes,
-    /// Shared memory in `used_bytes`.
     pub shared_bytes: Bytes,
 }
 
@@ -192,7 +189,6 @@ pub fn find_home() -> Vec<PathBuf> {
     [Controller::Memory, Controller::Io].into_iter().filter_map(|controller| find(controller).ok()).collect()
 }
 
-/// Moves this process into the cgroup, unless it is there.
 pub fn move_to(cgroup: &Path) -> Result<(), Error> {
     if find_home().iter().any(|own| own == cgroup) {
         return Ok(());

@@ -109,7 +109,6 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// Record for removing a cgroup whose creator was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -362,7 +361,6 @@ impl Isolation {
         self.io.files.read_usage(device)
     }
 
-    /// Reads by the processes that stayed in the server's cgroup.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

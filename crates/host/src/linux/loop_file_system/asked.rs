@@ -43,7 +43,6 @@ pub struct OwnCommands {
     pub mount: Vec<Command>,
     /// `umount` if empty.
     pub unmount: Vec<Command>,
-    /// Size of a second loop device for the log.
     pub log_device: Option<Bytes>,
 }
 

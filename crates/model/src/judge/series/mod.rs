@@ -1,5 +1,3 @@
-//! A throughput curve in equal buckets.
-
 mod reader;
 
 use crate::Error;

@@ -85,7 +85,6 @@ fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
     vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
 }
 
-/// `3 of 12 [██    ]  scale 10, clients 4`
 fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
     vec![
         Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),

@@ -1,5 +1,3 @@
-//! Output of `results show --time`.
-
 use console::measure_text_width;
 
 use crate::verdict::TimedPoint;

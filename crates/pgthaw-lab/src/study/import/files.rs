@@ -61,7 +61,7 @@ impl<T> Named<T> {
     }
 }
 
-/// Groups the files of each directory separately, and all individually named files together. Duplicates count once.
+/// Groups the files of each directory separately, and all individually named files together.
 pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>> {
     let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
     let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
@@ -395,7 +395,6 @@ const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub is_of_intervals: bool,
-    /// Whether the log is compressed and truncated.
     pub is_cut: bool,
     pub transactions: u64,
     pub failed: u64,

@@ -323,7 +323,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// Rejects options that contradict the report. Its script name and scale are reliable only for built-in scripts.
+/// The report's script name and scale are reliable only for built-in scripts.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<()> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);

@@ -1,5 +1,3 @@
-//! Detects whether pgbench itself was the bottleneck.
-
 use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
@@ -24,7 +22,6 @@ pub struct GeneratorSigns<'a> {
     pub may_pause: bool,
     /// If true, a backend that looks idle may wait for a processor.
     pub are_processors_full: bool,
-    /// True if other processes took the processors.
     pub are_processors_taken: bool,
 }
 

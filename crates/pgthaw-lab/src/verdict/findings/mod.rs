@@ -69,7 +69,7 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
 }
 
-/// Reports points whose database fits in a cache. Studies with `exceeds` are checked trial by trial instead.
+/// Studies with `exceeds` are checked trial by trial instead.
 fn find_fitting(run: &SweepRun, trials: &[&SweepTrial]) -> Option<Finding> {
     if run.study["exceeds"].as_object().is_some_and(|exceeds| !exceeds.is_empty()) {
         return None;

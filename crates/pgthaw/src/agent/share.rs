@@ -1,0 +1,129 @@
+//! Steps of the agent that use the table of the warm set.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::snapshot::take_into;
+use crate::{ExitStatus, OutputArguments, SnapshotPlace, Target, read_current_map};
+use cache::{Map, Snapshot, compute_share, compute_warmth, decode_warm_set};
+use host::failure::Explain as _;
+use host::units::Bytes;
+use postgres::{Error, Server, read_warm_set, write_warm_set};
+
+/// Label of the agent's own snapshots, and of those that came from the primary.
+pub const OWN_LABEL: &str = "agent";
+pub const PRIMARY_LABEL: &str = "primary";
+
+pub const KEPT: u16 = 12;
+const KEPT_OF_PRIMARY: usize = 2;
+
+pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
+    let target = Target::open(&place.connection).await?;
+    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let store = place.snapshots.open();
+    let (snapshot, _) = take_into(&target, &store, Some(OWN_LABEL.to_owned()), KEPT, output).await?;
+    let Some(answer) = write(server, &snapshot.map, true, is_partial(place)).await? else {
+        bail!(Error::NoWarmSet { database: server.database.clone() });
+    };
+    terminal::print_answer(&answer, output.json, || {
+        format!(
+            "wrote {} rows of the warm set ({}); each standby gets them with the WAL",
+            answer["rows"],
+            answer["bytes_text"].as_str().unwrap_or_default()
+        )
+    })?;
+    Ok(ExitStatus::Done)
+}
+
+pub async fn share(snapshot: &Path, place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
+    let target = Target::open(&place.connection).await?;
+    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let answer = write(server, &Snapshot::read(snapshot)?.map, false, is_partial(place)).await?;
+    let answer = answer.unwrap_or_else(|| json!({ "rows": null }));
+    terminal::print_answer(&answer, output.json, || answer.to_string())?;
+    Ok(ExitStatus::Done)
+}
+
+/// With `-d`, the snapshot lacks other databases.
+fn is_partial(place: &SnapshotPlace) -> bool {
+    place.connection.databases().is_ok_and(|databases| !databases.is_empty())
+}
+
+/// `None` without the table.
+async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -> Result<Option<Value>> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let there = "SELECT pg_catalog.to_regclass('pgthaw.warm_set') IS NOT NULL";
+    let is_there: bool = sqlx::query_scalar(there).fetch_one(&mut connection).await?;
+    if !is_there {
+        return Ok(None);
+    }
+    let old = read_warm_set(&mut connection).await?;
+    let started_at = server.started_at.unwrap_or(Timestamp::UNIX_EPOCH);
+    let share = compute_share(old.as_ref(), map, started_at, everything, is_partial);
+    if let Some(state) = &share.state {
+        write_warm_set(&mut connection, state, &share.changed, &share.gone).await?;
+    }
+    Ok(Some(json!({
+        "taken_at": map.taken_at,
+        "rows": share.changed.len(),
+        "removed": share.gone.len(),
+        "postponed": share.postponed,
+        "is_colder": share.is_colder,
+        "bytes": share.written,
+        "bytes_text": share.written.to_string(),
+    })))
+}
+
+pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
+    let target = Target::open(&place.connection).await?;
+    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let store = place.snapshots.open();
+    let mut connection = server.connect_to(&server.database).await?;
+    let Some(set) = read_warm_set(&mut connection).await? else {
+        terminal::print_json(&json!({ "warmth": null }))?;
+        return Ok(ExitStatus::Done);
+    };
+    drop(connection);
+    let now = read_current_map(&target, &store, output.without_progress()).await?;
+    let rows = set.rows.len();
+    let (wanted, refused) = decode_warm_set(set, now.source.clone());
+    let warmth = compute_warmth(&wanted, &now);
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(now.source.block_size));
+    let newest = store.read_generations(now.source.system_identifier)?.into_iter();
+    let newest = newest
+        .filter(|one| one.label() == Some(PRIMARY_LABEL))
+        .find(|one| one.read_unverified().is_ok_and(|header| header.taken_at == wanted.taken_at));
+    let taken_at = wanted.taken_at;
+    let (name, failure) = match newest {
+        Some(known) => (Some(known.name), None),
+        None => match store.keep(&Snapshot::new(wanted, Some(PRIMARY_LABEL.to_owned()))) {
+            Ok(generation) => {
+                let _ = store.prune(&generation, KEPT_OF_PRIMARY, None);
+                (Some(generation.name), None)
+            }
+            // A full disk: what was stored before is better than nothing.
+            Err(error) => {
+                let stored = store.read_generations(now.source.system_identifier)?.into_iter();
+                let last = stored.filter(|one| one.label() == Some(PRIMARY_LABEL)).map(|one| one.name).next();
+                (last, Some(error.with_hint()))
+            }
+        },
+    };
+    let answer = json!({
+        "snapshot": name,
+        "failure": failure,
+        "taken_at": taken_at,
+        "rows": rows,
+        "refused_rows": refused,
+        "warmth": warmth,
+        "wanted_bytes": bytes(warmth.wanted_blocks),
+        "missing_bytes": bytes(warmth.missing_blocks),
+        "os_bytes": bytes(now.os_blocks()),
+        "buffers_bytes": bytes(now.buffer_blocks()),
+    });
+    terminal::print_answer(&answer, output.json, || answer.to_string())?;
+    Ok(ExitStatus::Done)
+}

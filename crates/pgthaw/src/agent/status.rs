@@ -1,0 +1,271 @@
+//! The agent's state, in a file that `agent status` and `ready` read.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use jiff::{SignedDuration, Timestamp};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::ReadyArguments;
+use crate::{ExitStatus, OutputArguments, SnapshotPlace};
+use cache::{SnapshotStore, Warmth};
+use host::failure::{ErrorKind, Explain};
+use host::files::{Directory, SMALL_FILE_BYTES_MAX, as_owner_of, write_whole};
+use host::units::Bytes;
+use terminal::{printable, render_age};
+
+const STATUS_FILE: &str = "agent.json";
+const LOCK_FILE: &str = "agent.lock";
+
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// An agent writes its status every 30 s.
+const STALE: SignedDuration = SignedDuration::from_secs(120);
+
+const POLL: Duration = Duration::from_millis(250);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// The server does not answer.
+    #[default]
+    Waiting,
+    /// A restore runs after a start or a promotion.
+    Warming,
+    /// The server is a primary; the agent takes snapshots.
+    Keeping,
+    /// The server is a standby; the agent loads what its primary has cached.
+    Following,
+    Stopped,
+}
+
+impl AgentState {
+    pub fn name(self) -> &'static str {
+        match self {
+            AgentState::Waiting => "waiting",
+            AgentState::Warming => "warming",
+            AgentState::Keeping => "keeping",
+            AgentState::Following => "following",
+            AgentState::Stopped => "stopped",
+        }
+    }
+}
+
+/// State of the agent and its server. Times are UTC.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, crate::JsonSchema)]
+pub struct AgentStatus {
+    pub pid: u32,
+    pub state: AgentState,
+    /// Since when it is in this state.
+    pub since: Timestamp,
+    /// When the agent wrote this status. It does so at least every 30 s.
+    pub written_at: Timestamp,
+    /// A string, because JSON numbers lose the last digits.
+    pub system_identifier: String,
+    pub address: String,
+    /// Start of the server, in seconds since 1970 by its own clock.
+    pub server_start: Option<f64>,
+    /// Whether the restore after this start has ended, or is not needed.
+    pub is_restored: bool,
+    /// Seconds by which the replay of WAL lags behind; 0 if all received WAL is replayed. `None` on a primary.
+    pub replay_lag_seconds: Option<f64>,
+    /// Newest snapshot, or newest warm set from the primary.
+    pub snapshot: Option<String>,
+    pub snapshot_taken_at: Option<Timestamp>,
+    /// Cached bytes at the last look.
+    pub os_bytes: Option<Bytes>,
+    pub buffers_bytes: Option<Bytes>,
+    /// On a standby, cached share of the primary's warm set.
+    pub warmth: Option<Warmth>,
+    /// Bytes of the primary's warm set, and of its part that is not cached here.
+    pub wanted_bytes: Option<Bytes>,
+    pub missing_bytes: Option<Bytes>,
+    /// Rows that the last cycle wrote into the table of the warm set, or read from it.
+    pub warm_set_rows: Option<u64>,
+    /// Restores that ended.
+    pub restores: u64,
+    /// Failures by step.
+    pub errors: BTreeMap<String, u64>,
+    /// Last failure of each step that has not succeeded since.
+    pub failing: BTreeMap<String, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error("no agent of this server has run on this host with the snapshots in {}", directory.display())]
+    None { directory: PathBuf },
+    #[error("the agent of this server does not run: its last status is {age} old")]
+    Gone { age: String },
+    #[error("the agent of this server hangs: its last status is {age} old")]
+    Hangs { age: String },
+    #[error("another agent of this server already runs (process {pid})")]
+    Another { pid: u32 },
+}
+
+impl Explain for AgentError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Failed
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            AgentError::Another { .. } => {
+                "`pgthaw agent status` shows its state; agents of a primary and its standby on one host need different --dir".into()
+            }
+            AgentError::Hangs { .. } => "look at its log, and restart it".into(),
+            _ => "start `pgthaw agent`, or give the directory of its snapshots with --dir".into(),
+        })
+    }
+}
+
+/// The directory of the cluster's snapshots. The lock is held while the agent runs.
+#[derive(Debug)]
+pub struct StatusPlace {
+    path: PathBuf,
+    pub system_identifier: u64,
+    _lock: File,
+}
+
+impl StatusPlace {
+    /// Returns the status of the previous agent, too.
+    ///
+    /// # Errors
+    /// If another agent runs.
+    pub fn open(store: &SnapshotStore, system_identifier: u64) -> Result<(StatusPlace, Option<AgentStatus>)> {
+        let directory = store.cluster_directory(system_identifier);
+        let (found, lock) = as_owner_of(store.root(), || {
+            let found = Directory::create(&directory)?;
+            let lock = found.open_or_create(LOCK_FILE, 0o600)?;
+            Ok::<_, std::io::Error>((found, lock))
+        })??;
+        let previous = read(&found);
+        // `agent status` holds the lock for a moment.
+        let is_locked = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let is_own = (0..LOCK_TRIES).any(|_| {
+            is_locked() || {
+                std::thread::sleep(LOCK_PAUSE);
+                false
+            }
+        });
+        if !is_own {
+            bail!(AgentError::Another { pid: previous.map_or(0, |status| status.pid) });
+        }
+        Ok((StatusPlace { path: directory.join(STATUS_FILE), system_identifier, _lock: lock }, previous))
+    }
+
+    pub fn write(&self, status: &AgentStatus) -> std::io::Result<()> {
+        write_whole(&self.path, &serde_json::to_vec_pretty(status)?)
+    }
+}
+
+fn read(directory: &Directory) -> Option<AgentStatus> {
+    let text = directory.read_at_most(STATUS_FILE, SMALL_FILE_BYTES_MAX).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Status of a running agent.
+async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
+    let store = place.snapshots.open();
+    let none = || AgentError::None { directory: store.root().to_owned() };
+    if store.read_clusters()?.is_empty() {
+        bail!(none());
+    }
+    let cluster = place.find_cluster(&store).await?;
+    let directory = Directory::open(&store.cluster_directory(cluster)).map_err(|_| none())?;
+    let status = read(&directory).ok_or_else(none)?;
+    let is_running =
+        directory.open_file(LOCK_FILE).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err());
+    let age = || render_age(status.written_at).trim_end_matches(" ago").to_owned();
+    if !is_running {
+        bail!(AgentError::Gone { age: age() });
+    }
+    if Timestamp::now().duration_since(status.written_at) > STALE {
+        bail!(AgentError::Hangs { age: age() });
+    }
+    Ok(status)
+}
+
+pub async fn show(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
+    let status = find(place).await?;
+    terminal::print_answer(&status, output.json, || render(&status))?;
+    Ok(ExitStatus::Done)
+}
+
+fn render(status: &AgentStatus) -> String {
+    let mut lines = vec![format!(
+        "{} {} since {} UTC (process {})",
+        status.state.name(),
+        printable(&status.address),
+        status.since.strftime("%F %T"),
+        status.pid
+    )];
+    if let (Some(name), Some(taken_at)) = (&status.snapshot, status.snapshot_taken_at) {
+        lines.push(format!("newest snapshot {} of {}", printable(name), render_age(taken_at)));
+    }
+    if let (Some(os), Some(buffers)) = (status.os_bytes, status.buffers_bytes) {
+        lines.push(format!("cached: {os} in the page cache, {buffers} in shared_buffers"));
+    }
+    if let Some(text) = render_warmth(status) {
+        lines.push(text);
+    }
+    if let Some(lag) = status.replay_lag_seconds {
+        lines.push(format!("replay lag {lag:.1} s"));
+    }
+    lines.extend(status.failing.iter().map(|(step, error)| format!("{step} failed: {}", printable(error))));
+    lines.join("\n")
+}
+
+fn render_warmth(status: &AgentStatus) -> Option<String> {
+    let (warmth, wanted, missing) = (status.warmth?, status.wanted_bytes?, status.missing_bytes?);
+    let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    Some(format!(
+        "warmth {} (shared_buffers {}): {missing} of the primary's {wanted} is missing",
+        share(warmth.os),
+        share(warmth.buffers)
+    ))
+}
+
+/// Whether the server is ready, with a sentence.
+pub fn judge(status: &AgentStatus, least: f64) -> (bool, String) {
+    match (status.state, status.warmth) {
+        (AgentState::Keeping, _) => (true, "ready: the primary runs, and no restore does".to_owned()),
+        (AgentState::Following, Some(warmth)) => {
+            let share = warmth.os.or(warmth.buffers).unwrap_or(0.0);
+            let is_ready = share >= least;
+            let text = render_warmth(status).unwrap_or_default();
+            (is_ready, format!("{}: {text}", if is_ready { "ready" } else { "not ready" }))
+        }
+        (AgentState::Following, None) => (false, "not ready: no warm set of the primary has been read yet".to_owned()),
+        (state, _) => (false, format!("not ready: the agent is {}", state.name())),
+    }
+}
+
+pub async fn wait(arguments: &ReadyArguments, output: OutputArguments) -> Result<ExitStatus> {
+    let until = arguments.wait.map(|time| Instant::now() + time);
+    let progress = terminal::MovingLine::new(output.shows_progress());
+    loop {
+        let found = find(&arguments.place).await;
+        let is_late = until.is_none_or(|until| Instant::now() >= until);
+        let status = match found {
+            Err(error) if is_late => return Err(error),
+            Err(_) => None,
+            Ok(status) => Some(status),
+        };
+        if let Some(status) = status {
+            let (is_ready, text) = judge(&status, arguments.min);
+            if is_ready || is_late {
+                progress.finish();
+                let answer = serde_json::json!({ "ready": is_ready, "reason": text, "status": status });
+                terminal::print_answer(&answer, output.json, || text)?;
+                return Ok(if is_ready { ExitStatus::Done } else { ExitStatus::Because(ErrorKind::Failed) });
+            }
+            progress.show(vec![terminal::Part::text("", 0, text)]);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

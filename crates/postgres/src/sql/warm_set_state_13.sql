@@ -1,0 +1,12 @@
+-- The newest format comes first: another pgthaw may have written beside this one.
+SELECT
+    format,
+    extract(epoch FROM taken_at)::pg_catalog.float8 AS taken_at,
+    os,
+    buffers,
+    os_heat,
+    written_bytes,
+    extract(epoch FROM written_since)::pg_catalog.float8 AS written_since
+FROM pgthaw.warm_set_state
+ORDER BY format DESC
+LIMIT 1

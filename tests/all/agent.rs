@@ -1,0 +1,231 @@
+//! The agent beside real servers: a primary, its standby, restarts and a promotion.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use postgres::StopMode;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::schemas::check_document;
+use crate::servers::{self, Output, TestServer, output_of, start_standby, wait_until};
+
+const TABLE: &str = "
+    CREATE TABLE kept AS SELECT i AS id, repeat('x', 500) AS filler FROM generate_series(1, 42000) AS i;
+    VACUUM kept;
+    CHECKPOINT;
+";
+
+struct Agent(Child);
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Agent {
+    fn start(server: &TestServer, options: &[&str]) -> Agent {
+        let mut command = server.command(&[&["agent"], options].concat());
+        Agent(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// What it said, after SIGTERM.
+    fn end(mut self) -> String {
+        kill_process(Pid::from_raw(self.0.id() as i32).unwrap(), Signal::TERM).unwrap();
+        let status = self.0.wait().unwrap();
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(status.success(), "{status}: {said}");
+        said
+    }
+}
+
+fn status(server: &TestServer) -> Value {
+    server.pgthaw(&["agent", "status", "--json"]).ok().json()
+}
+
+fn wait_for_state(server: &TestServer, state: &str) {
+    wait_until(state, || {
+        let found = server.pgthaw(&["agent", "status", "--json"]);
+        found.status == 0 && found.json()["state"] == state
+    });
+}
+
+fn ready(server: &TestServer, options: &[&str]) -> Output {
+    server.pgthaw(&[&["ready"], options].concat())
+}
+
+/// Cached share of the table's file.
+fn cached(server: &TestServer) -> f64 {
+    let file = server.data_directory().join(server.psql("SELECT pg_relation_filepath('kept')"));
+    let listed = output_of(std::process::Command::new("fincore").args(["-nbo", "RES"]).arg(&file)).ok().stdout;
+    listed.trim().parse::<f64>().unwrap() / std::fs::metadata(&file).unwrap().len() as f64
+}
+
+fn evict(server: &TestServer) {
+    let file = server.data_directory().join(server.psql("SELECT pg_relation_filepath('kept')"));
+    SystemPageCache::new().open(&file).unwrap().unwrap().apply_evict().unwrap();
+}
+
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_standby_is_kept_as_warm_as_its_primary_and_takes_over_warm() {
+    let mut primary = servers::start_any(&[]);
+    primary.psql(TABLE);
+    let set_up = primary.pgthaw(&["agent", "setup"]).ok();
+    assert!(set_up.stdout.contains("has the schema pgthaw"), "{set_up:?}");
+    let mut standby = start_standby(&mut primary);
+    primary.cluster.start().unwrap();
+    primary.psql("SELECT count(*) FROM kept");
+    primary.pgthaw(&["agent", "prepare-switchover"]).ok();
+    let rows = primary.psql("SELECT count(*) FROM pgthaw.warm_set");
+    wait_until("the warm set", || standby.psql("SELECT count(*) FROM pgthaw.warm_set") == rows);
+    evict(&standby);
+    assert!(cached(&standby) < 0.1);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let none = ready(&standby, &[]);
+    assert!(none.status != 0 && none.stderr.contains("agent"), "{none:?}");
+    let agent = Agent::start(&standby, &["--listen", &format!("127.0.0.1:{port}")]);
+    let told = ready(&standby, &["--wait", "120s"]).ok().stdout;
+    assert!(told.starts_with("ready: warmth "), "{told}");
+    // Ready is who has the hot part.
+    wait_until("the rest", || cached(&standby) > 0.95);
+    wait_until("a look at it", || status(&standby)["missing_bytes"].as_u64() < Some(4 << 20));
+    let now = status(&standby);
+    assert_eq!(now["state"], "following", "{now:#}");
+    assert!(now["warmth"]["os"].as_f64().unwrap() > 0.95, "{now:#}");
+    assert!(now["snapshot"].as_str().unwrap().ends_with("-primary"), "{now:#}");
+    assert_eq!(now["errors"], serde_json::json!({}), "{now:#}");
+    assert!(get(port, "/ready?min=0.9").starts_with("HTTP/1.0 200"), "{}", get(port, "/ready?min=0.9"));
+    check_document("agent-status", &now);
+    let metrics = get(port, "/metrics");
+    assert!(metrics.starts_with("HTTP/1.0 403"), "without a host name, only /ready answers: {metrics}");
+    // What is lost is loaded again.
+    evict(&standby);
+    wait_until("what was lost", || cached(&standby) > 0.95);
+    primary.cluster.stop(StopMode::Immediate).unwrap();
+    standby.psql("SELECT pg_promote()");
+    wait_for_state(&standby, "keeping");
+    assert!(ready(&standby, &["--wait", "60s"]).ok().stdout.starts_with("ready: the primary"));
+    let said = agent.end();
+    assert!(said.contains("following") && said.contains("warming") && said.contains("keeping"), "{said}");
+    let _ = standby.cluster.stop(StopMode::Fast);
+}
+
+#[test]
+fn a_restart_is_followed_by_a_restore_and_the_end_by_a_snapshot() {
+    let mut server = servers::start_any(&[]);
+    server.psql(TABLE);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
+    let agent = Agent::start(&server, &["--every", "1h"]);
+    wait_for_state(&server, "keeping");
+    wait_until("a snapshot", || status(&server)["snapshot"].is_string());
+    let second = server.pgthaw(&["agent"]).ends_with(1);
+    assert!(second.stderr.contains("another agent of this server already runs"), "{second:?}");
+    server.cluster.stop(StopMode::Fast).unwrap();
+    wait_for_state(&server, "waiting");
+    let not = ready(&server, &[]).ends_with(1);
+    assert!(not.stdout.contains("not ready: the agent is waiting"), "{not:?}");
+    let file = {
+        server.cluster.start().unwrap();
+        evict(&server);
+        // The restore may have been faster than the eviction.
+        server.cluster.stop(StopMode::Fast).unwrap();
+        wait_for_state(&server, "waiting");
+        server.cluster.start().unwrap();
+        server.psql("SELECT pg_relation_filepath('kept')")
+    };
+    ready(&server, &["--wait", "60s"]).ok();
+    wait_until("the restore", || cached(&server) > 0.95);
+    assert!(status(&server)["restores"].as_u64().unwrap() >= 1, "{file}");
+    let before = server.pgthaw(&["snapshot", "list", "--json"]).ok().json();
+    thread::sleep(Duration::from_millis(1100));
+    let said = agent.end();
+    let after = server.pgthaw(&["snapshot", "list", "--json"]).ok().json();
+    let count = |list: &Value| list["snapshots"].as_array().unwrap().len();
+    assert_eq!(count(&after), count(&before) + 1, "{said}");
+    let gone = server.pgthaw(&["agent", "status"]).ends_with(1);
+    assert!(gone.stderr.contains("does not run"), "{gone:?}");
+}
+
+/// Whoever may write to the table can do no more than to leave blocks out.
+#[test]
+fn what_is_planted_in_the_schema_is_refused_and_rows_that_cannot_be_are_left_out() {
+    let server = servers::start_any(&[]);
+    server.psql(TABLE);
+    server.pgthaw(&["agent", "setup", "keeper"]).ok();
+    server.psql("CREATE ROLE mallory LOGIN");
+    let as_keeper = |words: &[&str]| server.pgthaw(&[words, &["-U", "keeper"]].concat());
+    as_keeper(&["agent", "prepare-switchover"]).ok();
+    let receive = || as_keeper(&["agent", "receive", "--json"]);
+    let whole = receive().ok().json();
+    assert_eq!(whole["refused_rows"], 0, "{whole:#}");
+    assert!(whole["rows"].as_u64().unwrap() > 100, "{whole:#}");
+    server.psql(
+        "UPDATE pgthaw.warm_set SET bitmaps = ARRAY['\\x00112233445566778899'::bytea] WHERE path = (SELECT min(path) FROM pgthaw.warm_set);
+         UPDATE pgthaw.warm_set SET heats = '{}' WHERE path = (SELECT max(path) FROM pgthaw.warm_set);
+         INSERT INTO pgthaw.warm_set VALUES ('../../etc/passwd', 'main', '{}', 1, '{os}', '{0}', '{}')",
+    );
+    let some = receive().ok().json();
+    assert!(some["refused_rows"].as_u64().unwrap() >= 3, "{some:#}");
+    assert!(some["wanted_bytes"].as_u64() > Some(20_000_000), "nothing else is lost: {some:#}");
+    server.psql("UPDATE pgthaw.warm_set_state SET format = 2");
+    let newer = receive().ends_with(2);
+    assert!(newer.stderr.contains("another version of pgthaw wrote the warm set"), "{newer:?}");
+    server.psql("UPDATE pgthaw.warm_set_state SET format = 1");
+    // The superuser does not use what another role may change; the role itself does.
+    let superuser = server.pgthaw(&["agent", "receive"]).ends_with(2);
+    assert!(superuser.stderr.contains("schema pgthaw belongs to keeper"), "{superuser:?}");
+    server.psql("GRANT TRIGGER ON pgthaw.warm_set TO mallory");
+    for words in [&["agent", "receive"][..], &["agent", "prepare-switchover"]] {
+        let planted = as_keeper(words).ends_with(2);
+        assert!(planted.stderr.contains("can be given triggers by mallory"), "{planted:?}");
+    }
+    let without = server.pgthaw(&["agent", "prepare-switchover", "-d", "template1"]).ends_with(2);
+    assert!(without.stderr.contains("has no table for the warm set"), "{without:?}");
+}
+
+#[test]
+fn what_is_printed_for_psql_sets_up_the_same() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE DATABASE \"a 'b\" ");
+    let script = server.pgthaw(&["agent", "setup", "the keeper", "--print"]).ok().stdout;
+    let mut psql = server.command_of("psql");
+    psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "template1"]);
+    let mut psql = psql.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    psql.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let ended = psql.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{script}\n{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(server.psql("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pgthaw'"), "\"the keeper\"");
+    assert_eq!(server.psql_in("a 'b", "SELECT count(*) FROM pg_extension WHERE extname LIKE 'pg_%'"), "2");
+    server.pgthaw(&["agent", "setup", "the keeper"]).ok();
+}
+
+#[test]
+fn the_alerts_and_the_dashboard_name_metrics_that_there_are() {
+    let exposition = include_str!("../../crates/pgthaw/src/agent/exposition.rs");
+    for packaged in [
+        include_str!("../../packaging/prometheus/pgthaw.rules.yml"),
+        include_str!("../../packaging/grafana/pgthaw-agent.json"),
+    ] {
+        let words = packaged.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+        let names: Vec<&str> = words.filter(|word| word.starts_with("pgthaw_")).collect();
+        assert!(names.len() > 3, "{names:?}");
+        names.iter().for_each(|name| assert!(exposition.contains(&format!("\"{name}\"")), "{name}"));
+    }
+}
