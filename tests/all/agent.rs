@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +32,13 @@ impl Drop for Agent {
 
 impl Agent {
     fn start(server: &TestServer, options: &[&str]) -> Agent {
+        Agent::start_by(server, options, None)
+    }
+
+    /// As systemd would: with a socket for sd_notify(3).
+    fn start_by(server: &TestServer, options: &[&str], notify: Option<&std::path::Path>) -> Agent {
         let mut command = server.command(&[&["agent"], options].concat());
+        notify.map(|socket| command.env("NOTIFY_SOCKET", socket));
         Agent(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
@@ -132,7 +139,17 @@ fn a_restart_is_followed_by_a_restore_and_the_end_by_a_snapshot() {
     let mut server = servers::start_any(&[]);
     server.psql(TABLE);
     server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
-    let agent = Agent::start(&server, &["--every", "1h"]);
+    let socket = server.home().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let hear = || {
+        let mut heard = [0; 100];
+        let bytes = manager.recv(&mut heard).unwrap();
+        String::from_utf8_lossy(&heard[..bytes]).trim_end().to_owned()
+    };
+    let agent = Agent::start_by(&server, &["--every", "1h"], Some(&socket));
+    assert_eq!([hear(), hear()], ["READY=1", "WATCHDOG=1"]);
+    drop(manager);
     wait_for_state(&server, "keeping");
     wait_until("a snapshot", || status(&server)["snapshot"].is_string());
     let second = server.pgthaw(&["agent"]).ends_with(1);

@@ -17,7 +17,7 @@ use postgres::{Relation, WarmRow, WarmSet, WarmState};
 const CHANGED_SHARE: f64 = 0.02;
 /// Changes of fewer blocks are not worth a write.
 const CHANGED_MIN: u64 = 64;
-/// Heat changes faster than residency, and matters less.
+/// Share of blocks with another heat; heat changes faster, and matters less.
 const HEAT_CHANGED_SHARE: f64 = 0.25;
 
 /// Bytes per hour that may be written for each 100 GB of warm set, or once for less.
@@ -99,7 +99,7 @@ pub fn compute_share(
     let pages = known.values().map(|row| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let (mut written, mut writes) = (debt, 0);
     let mut fits = |size: usize| {
-        // The first row over the limit is written, and makes a debt.
+        // A large row may exceed the limit; later rows then wait longer.
         let fits = is_free || written < limit;
         if fits {
             let page = if writes < pages { PAGE_BYTES } else { 0 };
@@ -242,7 +242,7 @@ fn add_row(collector: &mut Collector, row: &WarmRow) -> Result<(), String> {
     Ok(())
 }
 
-/// How much of a warm set is cached here.
+/// Cached share of a warm set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Warmth {
     /// Share of the warm set that is in the page cache or in shared_buffers here, weighted by heat, 0 to 1. `None` if not
@@ -392,7 +392,7 @@ mod tests {
         odd.taken_at += SignedDuration::from_mins(61);
         assert!(!compute_share(Some(&set), &odd, START, false, false).changed.is_empty());
         // A row above the limit is written too, and none for some time then.
-        let mut large = map_of(Vec::new());
+        let mut large = map(&[]);
         let mut fork = ForkMap::empty(Fork::Main, 20_000_000);
         fork.os = (0..20_000_000).step_by(2).collect();
         large.relations = vec![relation(1, fork)];
@@ -403,6 +403,18 @@ mod tests {
         large.taken_at += SignedDuration::from_mins(61);
         let set = apply(Some(small), share);
         assert!(compute_debt(&set.state, large.taken_at, HOURLY_BYTES) > HOURLY_BYTES);
+    }
+
+    #[test]
+    fn a_map_that_lacks_a_tier_or_databases_replaces_nothing() {
+        let both = map(&[(1, 0..500, 0..100), (2, 0..500, 0..0)]);
+        let set = apply(None, compute_share(None, &both, START, false, false));
+        let mut one = map(&[(1, 0..500, 0..0)]);
+        let share = compute_share(Some(&set), &one, START, true, true);
+        assert!(share.gone.is_empty() && share.changed.len() == 1, "{share:?}");
+        one.buffers = TierState::Unknown { reason: "not seen".into() };
+        let share = compute_share(Some(&set), &one, START, true, false);
+        assert!(share.is_colder && share.changed.is_empty() && share.gone.is_empty(), "{share:?}");
     }
 
     #[test]

@@ -11,11 +11,12 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::ReadyArguments;
-use crate::{ExitStatus, OutputArguments, SnapshotPlace};
+use crate::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotPlace, connect_to_meant};
 use cache::{SnapshotStore, Warmth};
 use host::failure::{ErrorKind, Explain};
 use host::files::{Directory, SMALL_FILE_BYTES_MAX, as_owner_of, write_whole};
 use host::units::Bytes;
+use postgres::read_server_look;
 use terminal::{printable, render_age};
 
 const STATUS_FILE: &str = "agent.json";
@@ -63,7 +64,7 @@ pub struct AgentStatus {
     pub state: AgentState,
     /// Since when it is in this state.
     pub since: Timestamp,
-    /// When the agent wrote this status. It does so at least every 30 s.
+    /// Age at most 30 s while the agent runs.
     pub written_at: Timestamp,
     /// A string, because JSON numbers lose the last digits.
     pub system_identifier: String,
@@ -85,7 +86,7 @@ pub struct AgentStatus {
     /// Bytes of the primary's warm set, and of its part that is not cached here.
     pub wanted_bytes: Option<Bytes>,
     pub missing_bytes: Option<Bytes>,
-    /// Rows that the last cycle wrote into the table of the warm set, or read from it.
+    /// Rows of the warm set's table that were last written or read.
     pub warm_set_rows: Option<u64>,
     /// Restores that ended.
     pub restores: u64,
@@ -245,6 +246,20 @@ pub fn judge(status: &AgentStatus, least: f64) -> (bool, String) {
     }
 }
 
+/// The agent notices a restart, or a server that stops, only after a second.
+async fn find_obstacle(place: &SnapshotPlace, status: &AgentStatus) -> Option<String> {
+    let connection = ConnectionArguments { no_password: true, ..place.connection.clone() };
+    let look = async {
+        let server = connect_to_meant(&connection).await?;
+        read_server_look(&mut server.connect_to(&server.database).await?).await
+    };
+    match look.await {
+        Ok(look) if Some(look.start) == status.server_start => None,
+        Ok(_) => Some("the agent has not noticed the server's last start yet".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 pub async fn wait(arguments: &ReadyArguments, output: OutputArguments) -> Result<ExitStatus> {
     let until = arguments.wait.map(|time| Instant::now() + time);
     let progress = terminal::MovingLine::new(output.shows_progress());
@@ -257,7 +272,10 @@ pub async fn wait(arguments: &ReadyArguments, output: OutputArguments) -> Result
             Ok(status) => Some(status),
         };
         if let Some(status) = status {
-            let (is_ready, text) = judge(&status, arguments.min);
+            let (mut is_ready, mut text) = judge(&status, arguments.min);
+            if is_ready && let Some(why) = find_obstacle(&arguments.place, &status).await {
+                (is_ready, text) = (false, format!("not ready: {why}"));
+            }
             if is_ready || is_late {
                 progress.finish();
                 let answer = serde_json::json!({ "ready": is_ready, "reason": text, "status": status });

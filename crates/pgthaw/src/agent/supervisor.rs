@@ -30,21 +30,21 @@ use postgres::{Server, ServerLook, parse_connection_string, read_server_look};
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// The status is written at least so often.
+/// Maximum age of the stored status.
 const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Between two looks of a standby at the primary's warm set.
+/// Interval at which a standby reads the warm set.
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Idle time after a look or a snapshot, in multiples of its duration: keeps the cost below 0.5 % of a core.
 const REST: u32 = 200;
 
-/// A standby whose replay lags more than this gets no reads beside its own.
+/// Beyond this replay lag, the agent reads nothing.
 const LAG_MAX_SECONDS: f64 = 10.0;
 
-/// A standby loads if more than this share of the warm set, and more than some MB of it, is missing.
+/// A standby loads missing blocks above both limits.
 const MISSING_SHARE: f64 = 0.01;
 const MISSING_MIN_BYTES: u64 = 4 << 20;
-/// Or if less than this share of its shared_buffers is cached, by heat.
+/// It also loads below this warmth of shared_buffers.
 const BUFFERS_SHARE: f64 = 0.95;
 
 /// Of an agent without a memory: a server that has run for longer is not restored.
@@ -70,9 +70,9 @@ enum Step {
     Warm {
         gently: bool,
     },
-    /// Restore of what the primary had, after a promotion.
+    /// Restore of the former primary's blocks, after a promotion.
     Finish(String),
-    /// Restore of what the primary has, beside the replay.
+    /// Restore of the primary's blocks on a standby.
     Load(String),
     Take,
     Share(PathBuf),
@@ -109,7 +109,7 @@ impl Step {
         matches!(self, Step::Warm { .. } | Step::Finish(_) | Step::Load(_))
     }
 
-    /// Whether clients should wait for it.
+    /// Whether the server is not ready meanwhile.
     fn is_warming(&self) -> bool {
         matches!(self, Step::Warm { .. } | Step::Finish(_))
     }
@@ -126,7 +126,7 @@ struct Running {
 
 impl Running {
     fn signal(&self, signal: Signal) {
-        // A process that has ended may have left its number to another.
+        // The pid of an ended process may be another's.
         if !self.task.is_finished() {
             let _ = self.pid.map(|pid| kill_process(pid, signal));
         }
@@ -154,7 +154,7 @@ struct Agent {
     finish: Option<String>,
     next_take: Instant,
     next_receive: Instant,
-    /// Snapshot to load on a standby, and the last one that the primary sent.
+    /// Snapshot to load on a standby, and the newest from the primary.
     wanted: Option<String>,
     received: Option<String>,
     /// Start of the last load and the bytes that were missing then, and the number of loads in a row without effect.
@@ -166,7 +166,7 @@ struct Agent {
 }
 
 pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> Result<ExitStatus> {
-    // An agent asks nobody.
+    // Nobody is there to enter a password.
     arguments.place.connection.no_password = true;
     let mut end = std::pin::pin!(hear_signals()?);
     let status = Arc::new(Mutex::new(AgentStatus {
@@ -290,7 +290,7 @@ impl Agent {
             let mut status = lock(&self.status);
             status.replay_lag_seconds = lag;
             if status.server_start != Some(look.start) {
-                // An agent without a memory takes an old server for warm.
+                // Without a stored status, an old server counts as warm.
                 status.is_restored = status.server_start.is_none() && look.uptime >= YOUNG;
                 status.server_start = Some(look.start);
                 (status.warmth, status.wanted_bytes, status.missing_bytes) = (None, None, None);
@@ -315,16 +315,15 @@ impl Agent {
             }
             return Ok(());
         }
-        if !is_restored && self.next_warm <= Instant::now() {
-            return self.start(Step::Warm { gently: look.in_recovery });
+        if !is_restored {
+            let is_due = self.next_warm <= Instant::now();
+            return if is_due { self.start(Step::Warm { gently: look.in_recovery }) } else { Ok(()) };
         }
         if let Some(name) = self.finish.take() {
             self.wanted = None;
             return self.start(Step::Finish(name));
         }
-        if is_restored {
-            self.enter(if look.in_recovery { AgentState::Following } else { AgentState::Keeping });
-        }
+        self.enter(if look.in_recovery { AgentState::Following } else { AgentState::Keeping });
         match self.next_step(look, is_slow) {
             Some(step) => self.start(step),
             None => Ok(()),
@@ -365,7 +364,7 @@ impl Agent {
         if step.is_warming() {
             self.enter(AgentState::Warming);
         }
-        // Also after an update replaced the program's file.
+        // Works after an update has replaced the file.
         let mut command = Command::new("/proc/self/exe");
         command.arg("--json").args(step.words()).args(&self.words).kill_on_drop(true);
         command.envs(self.password.as_ref().map(|password| ("PGPASSWORD", password)));
@@ -408,7 +407,6 @@ impl Agent {
             Step::Share(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
-                // A look at the result.
                 self.next_receive = Instant::now();
             }
         }
@@ -444,7 +442,7 @@ impl Agent {
                 let block_size = header["source"]["block_size"].as_u64().unwrap_or(0);
                 let blocks = |name: &str| header[name].as_u64().map(|blocks| host::units::Bytes(blocks * block_size));
                 (status.os_bytes, status.buffers_bytes) = (blocks("os_blocks"), blocks("buffers_blocks"));
-                // A standby shows its primary's.
+                // A standby's status shows the primary's snapshot.
                 if !is_standby {
                     let path = answer["path"].as_str().map(PathBuf::from);
                     let stem = path.as_ref().and_then(|path| path.file_stem());
