@@ -180,7 +180,7 @@ fn a_restart_is_followed_by_a_restore_and_the_end_by_a_snapshot() {
     assert!(gone.stderr.contains("does not run"), "{gone:?}");
 }
 
-/// Whoever may write to the table can do no more than to leave blocks out.
+/// A role that may write to the table can only cause blocks to be missing.
 #[test]
 fn what_is_planted_in_the_schema_is_refused_and_rows_that_cannot_be_are_left_out() {
     let server = servers::start_any(&[]);

@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
-use super::snapshot_file::{BUFFERS, Collector, NONE, OS, decode_bitmap, encode_tier, parse_tier, rows_of};
+use super::snapshot_file::{
+    BUFFERS, Collector, NONE, OS, StoredBlocks, decode_bitmap, encode_tier, parse_tier, rows_of,
+};
 use super::warm::{Evidence, coarse, compute_heat_levels};
 use super::{ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, TierState};
 use host::units::{Bytes, Fork};
@@ -37,14 +39,20 @@ const WARM_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Changes for the primary's table.
 #[derive(Debug, Default)]
 pub struct Share {
+    /// `None` if the old warm set stays: the server has just started and holds much less, or a tier cannot be measured any
+    /// more.
     pub state: Option<WarmState>,
     pub changed: Vec<WarmRow>,
     pub gone: Vec<(String, String)>,
     /// Rows that changed, but are over the hour's limit.
     pub postponed: usize,
-    /// The old warm set stays: the server has just started and holds much less, or a tier cannot be measured any more.
-    pub is_colder: bool,
     pub written: Bytes,
+}
+
+impl Share {
+    pub fn is_colder(&self) -> bool {
+        self.state.is_none()
+    }
 }
 
 /// Chooses the rows to write. `everything` ignores the thresholds and the limit, as before a switchover.
@@ -56,34 +64,33 @@ pub fn compute_share(
     everything: bool,
     is_partial: bool,
 ) -> Share {
-    let known: HashMap<(&str, &str), &WarmRow> =
-        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), row)).collect();
-    let mut rows: Vec<(WarmRow, Levels)> = map.relations.iter().flat_map(rows_of_relation(map.os_heat)).collect();
+    let known: HashMap<(&str, &str), (&WarmRow, Levels)> =
+        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, read_levels(row)))).collect();
+    let rows: Vec<(WarmRow, Levels)> = map.relations.iter().flat_map(rows_of_relation(map.os_heat)).collect();
     let blocks = |levels: &Levels| residency_of(levels).values().map(RoaringBitmap::len).sum::<u64>();
     let total: u64 = rows.iter().map(|(_, levels)| blocks(levels)).sum();
-    let of_old: u64 = known.values().map(|row| blocks(&read_levels(row))).sum();
+    let of_old: u64 = known.values().map(|(_, levels)| blocks(levels)).sum();
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
         *tier == TierState::Measured || old.is_none_or(|old| parse_tier(text(&old.state)) != Some(TierState::Measured))
     };
     if !knows(&map.os, |state| &state.os) || !knows(&map.buffers, |state| &state.buffers) {
-        return Share { is_colder: true, ..Share::default() };
+        return Share::default();
     }
     if !everything && uptime < WARM_AFTER && (total as f64) < of_old as f64 * COLDER {
-        return Share { is_colder: true, ..Share::default() };
+        return Share::default();
     }
-    let is_there: HashSet<(String, String)> =
-        rows.iter().map(|(row, _)| (row.path.clone(), row.fork.clone())).collect();
-    let gone = known.keys().map(|(path, fork)| ((*path).to_owned(), (*fork).to_owned()));
-    let gone: Vec<(String, String)> = gone.filter(|key| !is_partial && !is_there.contains(key)).collect();
+    let is_there: HashSet<(&str, &str)> = rows.iter().map(|(row, _)| (&*row.path, &*row.fork)).collect();
+    let gone = known.keys().filter(|key| !is_partial && !is_there.contains(*key));
+    let gone: Vec<(String, String)> = gone.map(|(path, fork)| ((*path).to_owned(), (*fork).to_owned())).collect();
     // Most changed blocks per byte first.
     let mut changed: Vec<(f64, WarmRow)> = Vec::new();
-    for (row, levels) in rows.drain(..) {
+    for (row, levels) in rows {
         let change = match known.get(&(&*row.path, &*row.fork)) {
-            Some(old) if **old == row => continue,
+            Some((old, _)) if **old == row => continue,
             // A renamed relation.
-            Some(old) if old.relation != row.relation => Some(blocks(&levels)),
-            Some(old) => compute_change(&read_levels(old), &levels, everything),
+            Some((old, _)) if old.relation != row.relation => Some(blocks(&levels)),
+            Some((_, old)) => compute_change(old, &levels, everything),
             None => Some(blocks(&levels)),
         };
         if let Some(change) = change {
@@ -96,7 +103,7 @@ pub fn compute_share(
     let debt = old.map_or(0, |old| compute_debt(&old.state, map.taken_at, limit));
     let is_free = everything || old.is_none_or(|old| old.rows.is_empty());
     // Scattered rows cost whole pages after a checkpoint.
-    let pages = known.values().map(|row| row.size()).sum::<usize>() / PAGE_BYTES + 1;
+    let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let (mut written, mut writes) = (debt, 0);
     let mut fits = |size: usize| {
         // A large row may exceed the limit; later rows then wait longer.
@@ -120,7 +127,7 @@ pub fn compute_share(
         written_since: map.taken_at,
     };
     let (postponed, written) = (all - changed.len() - gone.len(), Bytes(written - debt));
-    Share { state: Some(state), changed, gone, postponed, is_colder: false, written }
+    Share { state: Some(state), changed, gone, postponed, written }
 }
 
 /// Bytes that were written, less what the time since then allows.
@@ -168,7 +175,7 @@ fn rows_of_relation(source: HeatSource) -> impl Fn(&RelationMap) -> Vec<(WarmRow
 fn read_levels(row: &WarmRow) -> Levels {
     let blocks = u64::try_from(row.relation_blocks).unwrap_or(0);
     let parts = row.tiers.iter().zip(&row.heats).zip(&row.bitmaps);
-    let read = parts.map(|((tier, heat), bytes)| ((tier.clone(), *heat), decode_bitmap(bytes, blocks)));
+    let read = parts.map(|((tier, heat), bytes)| ((tier.clone(), *heat), decode_bitmap(bytes, None, blocks)));
     read.filter_map(|(key, bitmap)| Some((key, bitmap.ok()?))).collect()
 }
 
@@ -237,7 +244,9 @@ fn add_row(collector: &mut Collector, row: &WarmRow) -> Result<(), String> {
         return Err("its arrays have different lengths".to_owned());
     }
     for ((tier, heat), bitmap) in row.tiers.iter().zip(&row.heats).zip(&row.bitmaps) {
-        collector.add_bitmap(relation.clone(), &row.fork, row.relation_blocks, tier, *heat, bitmap, |_| Ok(()))?;
+        let WarmRow { fork, relation_blocks, .. } = row;
+        let stored = StoredBlocks { fork, relation_blocks: *relation_blocks, tier, heat: *heat, bitmap, count: None };
+        collector.add_blocks_of(relation.clone(), stored)?;
     }
     Ok(())
 }
@@ -358,9 +367,9 @@ mod tests {
         let cold = map(&[(1, 0..10_000, 0..100)]);
         let minutes = |minutes: i64| cold.taken_at - SignedDuration::from_mins(minutes);
         let share = compute_share(Some(&set), &cold, minutes(5), false, false);
-        assert!(share.is_colder && share.state.is_none() && share.changed.is_empty());
+        assert!(share.is_colder() && share.state.is_none() && share.changed.is_empty());
         let share = compute_share(Some(&set), &cold, minutes(90), false, false);
-        assert!(!share.is_colder && share.changed.len() == 1, "it is its usual size now");
+        assert!(!share.is_colder() && share.changed.len() == 1, "it is its usual size now");
     }
 
     #[test]
@@ -414,7 +423,7 @@ mod tests {
         assert!(share.gone.is_empty() && share.changed.len() == 1, "{share:?}");
         one.buffers = TierState::Unknown { reason: "not seen".into() };
         let share = compute_share(Some(&set), &one, START, true, false);
-        assert!(share.is_colder && share.changed.is_empty() && share.gone.is_empty(), "{share:?}");
+        assert!(share.is_colder() && share.changed.is_empty() && share.gone.is_empty(), "{share:?}");
     }
 
     #[test]

@@ -119,6 +119,12 @@ impl Target {
         postmaster.or(told)
     }
 
+    /// # Errors
+    /// `NotRunning` if only files are used.
+    pub fn require_server(&self) -> Result<&Server, Error> {
+        self.server.as_ref().ok_or_else(|| Error::NotRunning { path: self.address().into() })
+    }
+
     pub fn page_cache(&self) -> SystemPageCache {
         page_cache_of(self.data_directory.as_ref())
     }

@@ -65,7 +65,7 @@ pub use inventory::{
 pub use lender::{Lender, SettingJudge, SettingRefusal, read_configured_setting};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
 pub use programs::{Programs, ProgramsVersion};
-pub use remedy::{Address, grant, psql_as, quote_value};
+pub use remedy::{Address, grant, psql_as, quote_identifier, quote_value};
 pub use sqlx::PgConnection;
 pub use statistics::{
     CheckpointPulse, RowDelta, ServerPulse, ServerStatistics, Statements, StatisticsDelta, read_all_transactions,
@@ -82,6 +82,6 @@ pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
 pub use warm_set::{
-    ServerLook, WalPositions, WarmRow, WarmSet, WarmState, read_server_look, read_warm_set, render_setup,
+    ServerLook, WalPositions, WarmRow, WarmSet, WarmState, has_warm_set, read_server_look, read_warm_set, render_setup,
     write_warm_set,
 };

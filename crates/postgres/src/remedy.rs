@@ -56,7 +56,7 @@ pub fn grant(database: &str, granted: &str, role: &str) -> String {
 }
 
 pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
-    run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
+    run_in(databases, &format!("GRANT {granted} TO {}", quote_identifier(role)))
 }
 
 /// Writes a database name that looks like a connection string as `dbname=…`. Otherwise psql could connect to another
@@ -66,6 +66,10 @@ fn quote_database(name: &str) -> String {
         true => quote_argument(&format!("dbname={}", quote_value(name))),
         false => quote_argument(name),
     }
+}
+
+pub fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 pub fn quote_value(value: &str) -> String {

@@ -69,6 +69,15 @@ pub fn render_setup() -> Vec<String> {
     tables.split_terminator(";\n").map(str::to_owned).collect()
 }
 
+pub async fn has_warm_set(connection: &mut PgConnection) -> Result<bool> {
+    in_time("look for the table of the warm set", is_there(connection)).await
+}
+
+async fn is_there(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let there = "SELECT pg_catalog.to_regclass('pgthaw.warm_set_state') IS NOT NULL";
+    sqlx::query_scalar(there).fetch_one(connection).await
+}
+
 /// `None` without the tables, or before the first write.
 ///
 /// # Errors
@@ -113,9 +122,7 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
 
 /// Format of the tables if it is another one.
 async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<WarmState, i32>>, sqlx::Error> {
-    let there = "SELECT pg_catalog.to_regclass('pgthaw.warm_set_state') IS NOT NULL";
-    let is_there: bool = sqlx::query_scalar(there).fetch_one(&mut *transaction).await?;
-    if !is_there {
+    if !is_there(transaction).await? {
         return Ok(None);
     }
     let Some(row) = sqlx::query(include_str!("sql/warm_set_state_13.sql")).fetch_optional(transaction).await? else {

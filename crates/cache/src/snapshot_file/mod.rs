@@ -395,6 +395,18 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
+/// Blocks of a fork in a tier and of a heat, as stored.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredBlocks<'a> {
+    pub fork: &'a str,
+    pub relation_blocks: i64,
+    pub tier: &'a str,
+    pub heat: i32,
+    pub bitmap: &'a [u8],
+    /// Number of blocks, if it is stored too.
+    pub count: Option<i64>,
+}
+
 /// The rows of a relation, and of a fork, must be adjacent.
 #[derive(Default)]
 pub struct Collector {
@@ -438,41 +450,26 @@ impl Collector {
             parent: Some(parent?).filter(|name| !name.is_empty()).map(str::to_owned),
             is_system: columns.is_system[row],
         };
-        self.add_bitmap(
-            relation,
-            fork?,
+        let stored = StoredBlocks {
+            fork: fork?,
             relation_blocks,
-            tier?,
-            columns.heat[row],
-            columns.bitmap[row].data(),
-            |found| {
-                (found == blocks as u64)
-                    .then_some(())
-                    .ok_or_else(|| format!("its bitmap has {found} blocks instead of {blocks}"))
-            },
-        )
+            tier: tier?,
+            heat: columns.heat[row],
+            bitmap: columns.bitmap[row].data(),
+            count: Some(blocks),
+        };
+        self.add_blocks_of(relation, stored)
     }
 
-    /// `check` gets the number of blocks in the bitmap.
-    #[allow(clippy::too_many_arguments)]
-    pub fn add_bitmap(
-        &mut self,
-        relation: Relation,
-        fork: &str,
-        relation_blocks: i64,
-        tier: &str,
-        heat: i32,
-        bytes: &[u8],
-        check: impl FnOnce(u64) -> Result<(), String>,
-    ) -> Result<(), String> {
+    pub fn add_blocks_of(&mut self, relation: Relation, stored: StoredBlocks<'_>) -> Result<(), String> {
+        let StoredBlocks { fork, relation_blocks, tier, heat, bitmap: bytes, count } = stored;
         if self.relations.last().is_none_or(|last| last.relation != relation) {
             self.begin_relation(relation)?;
         }
         let fork = decode_word(fork, "fork", Fork::from_name)?;
         let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
         let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
-        let bitmap = decode_bitmap(bytes, fork_blocks)?;
-        check(bitmap.len())?;
+        let bitmap = decode_bitmap(bytes, count, fork_blocks)?;
         // The blocks of a row with heat are in two bitmaps: by heat, and of the page cache.
         let copies = if heat > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
@@ -500,11 +497,15 @@ fn text(value: &ByteArray) -> Result<&str, String> {
     value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
 }
 
-pub fn decode_bitmap(bytes: &[u8], relation_blocks: u64) -> Result<RoaringBitmap, String> {
+/// `count`: number of blocks that it must have.
+pub fn decode_bitmap(bytes: &[u8], count: Option<i64>, relation_blocks: u64) -> Result<RoaringBitmap, String> {
     let mut rest = bytes;
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;
     if !rest.is_empty() {
         return Err(format!("{} bytes follow its bitmap", rest.len()));
+    }
+    if let Some(count) = count.filter(|count| bitmap.len() != *count as u64) {
+        return Err(format!("its bitmap has {} blocks instead of {count}", bitmap.len()));
     }
     if bitmap.max().is_some_and(|last| u64::from(last) >= relation_blocks) {
         return Err(format!("its bitmap reaches past the relation's {relation_blocks} blocks"));

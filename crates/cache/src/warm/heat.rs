@@ -68,26 +68,32 @@ fn os_factor(source: HeatSource, level: u8) -> f64 {
 }
 
 pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
-    let in_os = fork.os_heat.range(hot_from(source)..).map(|(_, blocks)| blocks);
-    let mut hot =
-        fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks);
+    let mut hot = fork.buffers[HOT_USAGE_COUNT..].iter().fold(hot_in_os(fork, source), |hot, blocks| hot | blocks);
     hot.optimize();
     hot
 }
 
 /// The fork with few levels: usage counts and page flags of a steady server change all the time.
 pub fn coarse(fork: &ForkMap, source: HeatSource) -> ForkMap {
+    const GREATEST: usize = USAGE_COUNTS - 1;
     let mut new = ForkMap { os: fork.os.clone(), ..ForkMap::empty(fork.fork, fork.blocks) };
     for (usage, blocks) in fork.buffers.iter().enumerate() {
-        let level = if usage == USAGE_COUNTS - 1 { usage } else { HOT_USAGE_COUNT.min(usage.max(1)) };
-        new.buffers[if level == 2 { 1 } else { level }] |= blocks;
+        let level = match usage {
+            GREATEST => GREATEST,
+            HOT_USAGE_COUNT.. => HOT_USAGE_COUNT,
+            _ => 1,
+        };
+        new.buffers[level] |= blocks;
     }
-    let hot_from = hot_from(source);
-    let in_os = fork.os_heat.range(hot_from..).fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks);
+    let in_os = hot_in_os(fork, source);
     if !in_os.is_empty() {
-        new.os_heat.insert(hot_from, in_os);
+        new.os_heat.insert(hot_from(source), in_os);
     }
     new
+}
+
+fn hot_in_os(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
+    fork.os_heat.range(hot_from(source)..).fold(RoaringBitmap::new(), |hot, (_, blocks)| hot | blocks)
 }
 
 fn hot_from(source: HeatSource) -> u8 {

@@ -98,6 +98,9 @@ pub struct SetupArguments {
     pub connection: ConnectionArguments,
 }
 
+/// Default of `--min`, and of /ready.
+pub const READY_SHARE: f64 = 0.95;
+
 /// Wait until the server is warm
 ///
 /// Asks the agent of this server on this host. A standby is ready when at least --min of its primary's warm set, weighted by heat, is
@@ -107,7 +110,7 @@ pub struct SetupArguments {
 #[derive(Debug, Args)]
 pub struct ReadyArguments {
     /// Least share of the warm set, 0 to 1 (default 0.95)
-    #[arg(long, value_name = "SHARE", default_value_t = 0.95, hide_default_value = true, value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = READY_SHARE, hide_default_value = true, value_parser = parse_share)]
     pub min: f64,
 
     /// Wait at most so long, such as 60s

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use strum::VariantArray as _;
 
 use super::status::{AgentState, AgentStatus};
-
-const STATES: [AgentState; 4] = [AgentState::Waiting, AgentState::Warming, AgentState::Keeping, AgentState::Following];
 
 pub fn render_metrics(status: &AgentStatus) -> String {
     let mut text = String::new();
@@ -25,8 +24,10 @@ pub fn render_metrics(status: &AgentStatus) -> String {
         let tier = |name: &str, value: Option<f64>| value.map(|value| (format!("{{tier=\"{name}\"}}"), value));
         tier("os", os).into_iter().chain(tier("buffers", buffers)).collect()
     };
-    let states = STATES.map(|state| (format!("{{state=\"{}\"}}", state.name()), f64::from(state == status.state)));
-    put("pgthaw_agent_state", "State of the agent: 1 for the current one.", states.to_vec());
+    // A stopped agent serves nothing.
+    let states = AgentState::VARIANTS.iter().filter(|state| **state != AgentState::Stopped);
+    let states = states.map(|state| (format!("{{state=\"{}\"}}", state.name()), f64::from(*state == status.state)));
+    put("pgthaw_agent_state", "State of the agent: 1 for the current one.", states.collect());
     let warmth = status.warmth.unwrap_or_default();
     put(
         "pgthaw_warmth_ratio",

@@ -9,7 +9,8 @@ use crate::{ExitStatus, OutputArguments, Target, describe};
 use host::failure::ErrorKind;
 use postgres::trust::{BEGIN, find_stranger};
 use postgres::{
-    Error, PG_BUFFERCACHE, PG_PREWARM, Server, apply_create_extension, quote_value, read_databases, render_setup,
+    Error, PG_BUFFERCACHE, PG_PREWARM, Server, apply_create_extension, has_warm_set, quote_identifier, quote_value,
+    read_databases, render_setup,
 };
 
 /// Statements of a database. The first database gets the tables.
@@ -20,7 +21,7 @@ struct Part {
 
 pub async fn run(arguments: SetupArguments, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&arguments.connection).await?;
-    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let server = target.require_server()?;
     let parts = plan(server, arguments.role.as_deref()).await?;
     if arguments.print {
         terminal::print_verbatim(&render(&parts)?);
@@ -62,9 +63,7 @@ async fn plan(server: &Server, role: Option<&str>) -> Result<Vec<Part>> {
         let rights = if server.facts.version_num >= 140_000 { "pg_monitor, pg_read_all_data" } else { "pg_monitor" };
         first.push(format!("GRANT {rights} TO {quoted}"));
     }
-    let there = "SELECT pg_catalog.to_regclass('pgthaw.warm_set') IS NOT NULL";
-    let is_there: bool = sqlx::query_scalar(there).fetch_one(&mut connection).await?;
-    if !is_there {
+    if !has_warm_set(&mut connection).await? {
         let there = "SELECT pg_catalog.to_regnamespace('pgthaw') IS NOT NULL";
         let has_schema: bool = sqlx::query_scalar(there).fetch_one(&mut connection).await?;
         if has_schema {
@@ -74,7 +73,7 @@ async fn plan(server: &Server, role: Option<&str>) -> Result<Vec<Part>> {
             }
             transaction.rollback().await?;
         }
-        first.extend(render_setup().into_iter().skip(usize::from(has_schema)));
+        first.extend(render_setup());
     }
     if let Some(role) = role {
         let quoted = quote_identifier(role);
@@ -122,8 +121,4 @@ fn render(parts: &[Part]) -> Result<String> {
         format!("\\connect -reuse-previous=on {database}\nBEGIN;\n{}COMMIT;\n", statements.concat())
     };
     Ok(parts.iter().map(part).collect::<Vec<String>>().concat().trim_end().to_owned())
-}
-
-fn quote_identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

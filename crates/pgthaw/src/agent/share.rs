@@ -11,7 +11,7 @@ use crate::{ExitStatus, OutputArguments, SnapshotPlace, Target, read_current_map
 use cache::{Map, Snapshot, compute_share, compute_warmth, decode_warm_set};
 use host::failure::Explain as _;
 use host::units::Bytes;
-use postgres::{Error, Server, read_warm_set, write_warm_set};
+use postgres::{Error, Server, has_warm_set, read_warm_set, write_warm_set};
 
 /// Label of the agent's own snapshots, and of those that came from the primary.
 pub const OWN_LABEL: &str = "agent";
@@ -22,7 +22,7 @@ const KEPT_OF_PRIMARY: usize = 2;
 
 pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&place.connection).await?;
-    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let server = target.require_server()?;
     let store = place.snapshots.open();
     let (snapshot, _) = take_into(&target, &store, Some(OWN_LABEL.to_owned()), KEPT, output).await?;
     let Some(answer) = write(server, &snapshot.map, true, is_partial(place)).await? else {
@@ -40,7 +40,7 @@ pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) 
 
 pub async fn share(snapshot: &Path, place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&place.connection).await?;
-    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let server = target.require_server()?;
     let answer = write(server, &Snapshot::read(snapshot)?.map, false, is_partial(place)).await?;
     let answer = answer.unwrap_or_else(|| json!({ "rows": null }));
     terminal::print_answer(&answer, output.json, || answer.to_string())?;
@@ -55,9 +55,7 @@ fn is_partial(place: &SnapshotPlace) -> bool {
 /// `None` without the table.
 async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -> Result<Option<Value>> {
     let mut connection = server.connect_to(&server.database).await?;
-    let there = "SELECT pg_catalog.to_regclass('pgthaw.warm_set') IS NOT NULL";
-    let is_there: bool = sqlx::query_scalar(there).fetch_one(&mut connection).await?;
-    if !is_there {
+    if !has_warm_set(&mut connection).await? {
         return Ok(None);
     }
     let old = read_warm_set(&mut connection).await?;
@@ -71,7 +69,7 @@ async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -
         "rows": share.changed.len(),
         "removed": share.gone.len(),
         "postponed": share.postponed,
-        "is_colder": share.is_colder,
+        "is_colder": share.is_colder(),
         "bytes": share.written,
         "bytes_text": share.written.to_string(),
     })))
@@ -79,7 +77,7 @@ async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -
 
 pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&place.connection).await?;
-    let Some(server) = &target.server else { bail!(Error::NotRunning { path: target.address().into() }) };
+    let server = target.require_server()?;
     let store = place.snapshots.open();
     let mut connection = server.connect_to(&server.database).await?;
     let Some(set) = read_warm_set(&mut connection).await? else {
@@ -92,24 +90,19 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
     let (wanted, refused) = decode_warm_set(set, now.source.clone());
     let warmth = compute_warmth(&wanted, &now);
     let bytes = |blocks: u64| Bytes(blocks * u64::from(now.source.block_size));
-    let newest = store.read_generations(now.source.system_identifier)?.into_iter();
-    let newest = newest
-        .filter(|one| one.label() == Some(PRIMARY_LABEL))
-        .find(|one| one.read_unverified().is_ok_and(|header| header.taken_at == wanted.taken_at));
+    let mut stored = store.read_generations(now.source.system_identifier)?;
+    stored.retain(|one| one.label() == Some(PRIMARY_LABEL));
     let taken_at = wanted.taken_at;
-    let (name, failure) = match newest {
-        Some(known) => (Some(known.name), None),
+    let known = stored.iter().find(|one| one.read_unverified().is_ok_and(|header| header.taken_at == taken_at));
+    let (name, failure) = match known {
+        Some(known) => (Some(known.name.clone()), None),
         None => match store.keep(&Snapshot::new(wanted, Some(PRIMARY_LABEL.to_owned()))) {
             Ok(generation) => {
                 let _ = store.prune(&generation, KEPT_OF_PRIMARY, None);
                 (Some(generation.name), None)
             }
             // A full disk: what was stored before is better than nothing.
-            Err(error) => {
-                let stored = store.read_generations(now.source.system_identifier)?.into_iter();
-                let last = stored.filter(|one| one.label() == Some(PRIMARY_LABEL)).map(|one| one.name).next();
-                (last, Some(error.with_hint()))
-            }
+            Err(error) => (stored.first().map(|one| one.name.clone()), Some(error.with_hint())),
         },
     };
     let answer = json!({

@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::arguments::ReadyArguments;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotPlace, connect_to_meant};
@@ -30,8 +31,10 @@ const STALE: SignedDuration = SignedDuration::from_secs(120);
 
 const POLL: Duration = Duration::from_millis(250);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, IntoStaticStr, VariantArray, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AgentState {
     /// The server does not answer.
     #[default]
@@ -45,17 +48,7 @@ pub enum AgentState {
     Stopped,
 }
 
-impl AgentState {
-    pub fn name(self) -> &'static str {
-        match self {
-            AgentState::Waiting => "waiting",
-            AgentState::Warming => "warming",
-            AgentState::Keeping => "keeping",
-            AgentState::Following => "following",
-            AgentState::Stopped => "stopped",
-        }
-    }
-}
+host::named!(AgentState);
 
 /// State of the agent and its server. Times are UTC.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, crate::JsonSchema)]

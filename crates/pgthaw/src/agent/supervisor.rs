@@ -17,15 +17,15 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use super::arguments::{RunArguments, parse_share};
+use super::arguments::{READY_SHARE, RunArguments, parse_share};
 use super::exposition::render_metrics;
 use super::share::{KEPT, OWN_LABEL};
 use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge};
-
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, connect_to_meant, describe};
 use command::hear_signals;
 use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri, find_in_pairs};
 use host::linux::threads::lock;
+use host::units::Bytes;
 use postgres::{Server, ServerLook, parse_connection_string, read_server_look};
 
 const TICK: Duration = Duration::from_secs(1);
@@ -55,8 +55,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// In a container: each connection keeps descriptors open.
 const RETRY_IN_CONTAINER: Duration = Duration::from_secs(10);
 
-/// Attempts of a restore after a start.
+/// Attempts of a restore after a start, and the pause between them.
 const WARM_TRIES: u32 = 3;
+const WARM_PAUSE: Duration = Duration::from_secs(10);
 
 /// Steps other than restores end within this time.
 const STEP_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -412,7 +413,7 @@ impl Agent {
         }
         if matches!(step, Step::Warm { .. }) && stopped.is_none() {
             self.warm_tries += 1;
-            self.next_warm = Instant::now() + RETRY_IN_CONTAINER;
+            self.next_warm = Instant::now() + WARM_PAUSE;
             lock(&self.status).is_restored = answer.is_ok() || self.warm_tries >= WARM_TRIES;
         }
         match answer {
@@ -440,7 +441,7 @@ impl Agent {
             Step::Take => {
                 let header = &answer["header"];
                 let block_size = header["source"]["block_size"].as_u64().unwrap_or(0);
-                let blocks = |name: &str| header[name].as_u64().map(|blocks| host::units::Bytes(blocks * block_size));
+                let blocks = |name: &str| header[name].as_u64().map(|blocks| Bytes(blocks * block_size));
                 (status.os_bytes, status.buffers_bytes) = (blocks("os_blocks"), blocks("buffers_blocks"));
                 // A standby's status shows the primary's snapshot.
                 if !is_standby {
@@ -488,7 +489,7 @@ impl Agent {
         }
     }
 
-    fn enter(&self, state: AgentState) {
+    fn enter(&mut self, state: AgentState) {
         let is_new = {
             let mut status = lock(&self.status);
             let is_new = status.state != state;
@@ -499,7 +500,7 @@ impl Agent {
         };
         if is_new {
             self.say(state.name());
-            self.write_now();
+            self.write();
         }
     }
 
@@ -526,10 +527,6 @@ impl Agent {
 
     fn write(&mut self) {
         self.written = Instant::now();
-        self.write_now();
-    }
-
-    fn write_now(&self) {
         let status = {
             let mut status = lock(&self.status);
             status.written_at = Timestamp::now();
@@ -606,7 +603,7 @@ async fn serve(listener: Listener, status: Arc<Mutex<AgentStatus>>) {
             "/status" => ok("application/json", serde_json::to_string_pretty(&status).unwrap_or_default()),
             "/ready" => {
                 let least = find_in_pairs(uri.query().unwrap_or_default(), "min");
-                let least = least.map_or(Ok(0.95), |text| parse_share(&text));
+                let least = least.map_or(Ok(READY_SHARE), |text| parse_share(&text));
                 let (status, body) = match least {
                     Err(error) => (StatusCode::BAD_REQUEST, format!("min {error}")),
                     Ok(least) => match judge(&status, least) {

@@ -1,4 +1,4 @@
-CREATE SCHEMA pgthaw;
+CREATE SCHEMA IF NOT EXISTS pgthaw;
 CREATE TABLE pgthaw.warm_set (
     path pg_catalog.text COLLATE pg_catalog."C",
     fork pg_catalog.text COLLATE pg_catalog."C",
