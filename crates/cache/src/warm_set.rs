@@ -1,5 +1,5 @@
-//! The warm set: what a primary tells its standbys about its cache, a row per fork (docs/agent.md). It has less heat than a
-//! snapshot, so a steady cache changes few rows.
+//! The warm set: a primary's cached blocks, a row per fork (docs/agent.md). It has fewer levels of heat than a snapshot, so
+//! a steady cache changes few rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -30,7 +30,7 @@ const HOURLY_PER: u64 = 100_000_000_000;
 const ROW_WAL_BYTES: usize = 200;
 const PAGE_BYTES: usize = 8192;
 
-/// A new warm set with a smaller share of the old one's blocks is of a server that is not warm yet.
+/// A server with a smaller share of the old set's blocks is not warm yet.
 const COLDER: f64 = 0.8;
 
 /// After this time, a smaller warm set is the usual one.
@@ -39,8 +39,7 @@ const WARM_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Changes for the primary's table.
 #[derive(Debug, Default)]
 pub struct Share {
-    /// `None` if the old warm set stays: the server has just started and holds much less, or a tier cannot be measured any
-    /// more.
+    /// `None` if the old warm set stays: the server has just started and holds much less, or a tier is unknown now.
     pub state: Option<WarmState>,
     pub changed: Vec<WarmRow>,
     pub gone: Vec<(String, String)>,
@@ -204,8 +203,7 @@ fn compute_change(old: &Levels, new: &Levels, everything: bool) -> Option<u64> {
     is_noticed.then_some(changed + moved / 2)
 }
 
-/// Decodes the primary's warm set. Rows that contradict themselves or others, or take too much memory, are left out, and
-/// counted.
+/// Leaves out and counts rows that contradict themselves or others, or take too much memory.
 pub fn decode_warm_set(set: WarmSet, source: MapSource) -> (Map, usize) {
     let mut collector = Collector::default();
     let mut refused = 0;

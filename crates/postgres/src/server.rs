@@ -47,8 +47,7 @@ pub struct ServerFacts {
     pub postmaster_pid: Option<u32>,
 }
 
-/// Between the time in the lock file and PostgreSQL's start time. A server with huge shared_buffers takes seconds in
-/// between.
+/// Between the times in the lock file and of `pg_postmaster_start_time()`: huge shared_buffers take seconds.
 const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
-//! Checks that no foreign code can run in a session that uses pgthaw's schema. The owner of an object in the schema, or a
-//! role that may add triggers there, could run code with the rights of the schema's users. So the check covers the
-//! schema's contents, not only privileges.
+//! Checks that no foreign code can run in a session that uses pgthaw's schema. Owners of objects in it, and roles that may
+//! add triggers, could run code with its users' rights. So the check covers the contents, not only privileges.
 
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;

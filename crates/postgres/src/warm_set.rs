@@ -14,7 +14,7 @@ use super::{Error, Result};
 /// Version of the tables that this pgthaw reads and writes.
 const FORMAT: i32 = 1;
 
-/// A larger table is not from pgthaw: a warm set of 10 TB takes some 300 MB if every second block is cached.
+/// Every second block of 10 TB takes some 300 MB.
 const BYTES_MAX: usize = 512 << 20;
 const ROW_MEMORY_BYTES: usize = 400;
 

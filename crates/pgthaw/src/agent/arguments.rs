@@ -64,6 +64,8 @@ pub enum Action {
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Time between snapshots, 1s to 24h (default 5min)
+    ///
+    /// On a standby also the longest time between two looks at the warm set, at least 10s.
     #[arg(long, value_name = "TIME", default_value = "5min", hide_default_value = true, value_parser = parse_time)]
     pub every: Duration,
 

@@ -64,9 +64,9 @@ pub struct AgentStatus {
     pub address: String,
     /// Start of the server, in seconds since 1970 by its own clock.
     pub server_start: Option<f64>,
-    /// Whether the restore after this start has ended, or is not needed.
+    /// Whether the restore after this start ended or is unneeded.
     pub is_restored: bool,
-    /// Seconds by which the replay of WAL lags behind; 0 if all received WAL is replayed. `None` on a primary.
+    /// Age of the oldest WAL that is not replayed; `None` on a primary.
     pub replay_lag_seconds: Option<f64>,
     /// Newest snapshot, or newest warm set from the primary.
     pub snapshot: Option<String>,
@@ -85,7 +85,7 @@ pub struct AgentStatus {
     pub restores: u64,
     /// Failures by step.
     pub errors: BTreeMap<String, u64>,
-    /// Last failure of each step that has not succeeded since.
+    /// Last failure by step, until the step succeeds.
     pub failing: BTreeMap<String, String>,
 }
 
@@ -117,7 +117,7 @@ impl Explain for AgentError {
     }
 }
 
-/// The directory of the cluster's snapshots. The lock is held while the agent runs.
+/// Holds the lock while the agent runs.
 #[derive(Debug)]
 pub struct StatusPlace {
     path: PathBuf,

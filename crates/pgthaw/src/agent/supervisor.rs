@@ -1,5 +1,4 @@
-//! The running agent: watches the server, and starts a process per step. A step that hangs, grows or fails ends without
-//! the agent.
+//! The running agent: watches the server, and starts a process per step, so that a step can hang or fail alone.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -47,7 +46,7 @@ const MISSING_MIN_BYTES: u64 = 4 << 20;
 /// It also loads below this warmth of shared_buffers.
 const BUFFERS_SHARE: f64 = 0.95;
 
-/// Of an agent without a memory: a server that has run for longer is not restored.
+/// Without a stored status, a server that has run longer is not restored.
 const YOUNG: Duration = Duration::from_secs(600);
 
 /// Pause before the next attempt to connect.
@@ -146,7 +145,7 @@ struct Agent {
     look: Option<ServerLook>,
     next_connect: Instant,
     warm_tries: u32,
-    /// The start of the server at which it was last seen as a standby.
+    /// Start of the server when it was last a standby.
     standby_start: Option<f64>,
     /// Received WAL and when it was seen, until it is replayed.
     received_wal: VecDeque<(Instant, i64)>,
@@ -158,8 +157,9 @@ struct Agent {
     /// Snapshot to load on a standby, and the newest from the primary.
     wanted: Option<String>,
     received: Option<String>,
-    /// Start of the last load and the bytes that were missing then, and the number of loads in a row without effect.
-    loaded: Option<(Instant, u64)>,
+    /// Start of the last load, bytes missing then (until the next look), and loads in a row without effect.
+    loaded: Option<Instant>,
+    missing_before: Option<u64>,
     fruitless: u32,
     to_share: Option<PathBuf>,
     written: Instant,
@@ -207,6 +207,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> Result
         wanted: None,
         received: None,
         loaded: None,
+        missing_before: None,
         fruitless: 0,
         to_share: None,
         written: now,
@@ -351,6 +352,8 @@ impl Agent {
             return Some(Step::Share(path));
         }
         if let Some(name) = self.wanted.take().filter(|_| look.in_recovery && !is_slow) {
+            self.loaded = Some(Instant::now());
+            self.missing_before = lock(&self.status).missing_bytes.map(|missing| missing.0);
             return Some(Step::Load(name));
         }
         let now = Instant::now();
@@ -401,15 +404,20 @@ impl Agent {
         let Some(Running { step, started, stopped, task, .. }) = self.running.take() else { return };
         let took = started.elapsed();
         let answer = task.await.unwrap_or_else(|error| Err(error.to_string()));
-        let rest = |least: Duration| Instant::now() + least.max((took * REST).min(STEP_LIMIT));
+        let every = self.arguments.every;
         match &step {
-            Step::Take => self.next_take = rest(self.arguments.every),
-            Step::Receive => self.next_receive = rest(RECEIVE_INTERVAL),
+            Step::Take => self.next_take = Instant::now() + every.max((took * REST).min(STEP_LIMIT)),
+            // Lost pages must not stay unnoticed for long.
+            Step::Receive => self.next_receive = Instant::now() + RECEIVE_INTERVAL.max((took * REST).min(every)),
             Step::Share(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
                 self.next_receive = Instant::now();
             }
+        }
+        if stopped.is_some() {
+            // A load that was stopped says nothing about the room.
+            self.missing_before = None;
         }
         if matches!(step, Step::Warm { .. }) && stopped.is_none() {
             self.warm_tries += 1;
@@ -470,15 +478,13 @@ impl Agent {
                 let is_cold = missing > MISSING_MIN_BYTES && share > MISSING_SHARE
                     || of_buffers < BUFFERS_SHARE && self.loaded.is_none();
                 // A smaller standby holds the hottest part, and cannot hold more.
-                if let Some((_, before)) = self.loaded.filter(|_| is_cold) {
-                    self.fruitless = if missing as f64 > 0.9 * before as f64 { self.fruitless + 1 } else { 0 };
+                if let Some(before) = self.missing_before.take() {
+                    let is_fruitless = is_cold && missing as f64 > 0.9 * before as f64;
+                    self.fruitless = if is_fruitless { self.fruitless + 1 } else { 0 };
                 }
                 let pause = self.arguments.every * 2_u32.pow(self.fruitless.min(6));
-                let is_early = self.loaded.is_some_and(|(at, _)| self.fruitless > 0 && at.elapsed() < pause);
+                let is_early = self.loaded.is_some_and(|at| self.fruitless > 0 && at.elapsed() < pause);
                 self.wanted = self.received.clone().filter(|_| is_cold && !is_early);
-                if self.wanted.is_some() {
-                    self.loaded = Some((Instant::now(), missing));
-                }
                 if let Some(failure) = answer["failure"].as_str() {
                     status.failing.insert("store".to_owned(), failure.to_owned());
                 } else {
@@ -536,7 +542,7 @@ impl Agent {
         let _ = self.place.as_ref().map(|place| place.write(&status));
     }
 
-    /// A last snapshot, while the server still runs: systemd stops the agent first.
+    /// Takes a last snapshot: systemd stops the agent before the server.
     async fn finish(&mut self) {
         let was_restoring = self.running.as_ref().is_some_and(|running| running.step.is_warming());
         self.stop_step();
