@@ -34,7 +34,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Interval at which a standby reads the warm set.
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Idle time after a look or a snapshot, in multiples of its duration: keeps the cost below 0.5 % of a core.
+/// Idle time after a look, in multiples of its duration, up to `--every`: 0.5 % of a core.
 const REST: u32 = 200;
 
 /// Beyond this replay lag, the agent reads nothing.
@@ -381,7 +381,6 @@ impl Agent {
         Ok(())
     }
 
-    /// The next step starts once this one has ended.
     fn stop_step(&mut self) {
         if let Some(running) = self.running.as_mut().filter(|running| running.stopped.is_none()) {
             running.stopped = Some(Instant::now());
@@ -406,8 +405,7 @@ impl Agent {
         let answer = task.await.unwrap_or_else(|error| Err(error.to_string()));
         let every = self.arguments.every;
         match &step {
-            Step::Take => self.next_take = Instant::now() + every.max((took * REST).min(STEP_LIMIT)),
-            // Lost pages must not stay unnoticed for long.
+            Step::Take => self.next_take = Instant::now() + every,
             Step::Receive => self.next_receive = Instant::now() + RECEIVE_INTERVAL.max((took * REST).min(every)),
             Step::Share(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
