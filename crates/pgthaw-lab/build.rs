@@ -1,5 +1,4 @@
-//! Builds the report's front end (`web/dist/`) if it is missing or older than its sources. A package that contains
-//! `web/dist/` needs no npm.
+//! Builds the report's front end (`web/dist/`) if it is missing or older than its sources.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

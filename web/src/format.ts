@@ -46,7 +46,7 @@ export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "k
 
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** Rounds to three digits (from 1000 to four), without trailing decimal zeros, as crates/host/src/units.rs: `8 kB`, `1.47 GB`, `1023 MB`. */
+/** Three digits (from 1000 four), without trailing decimal zeros, as crates/host/src/units.rs: `8 kB`, `1.47 GB`, `1023 MB`. */
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;

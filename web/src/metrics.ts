@@ -1,7 +1,7 @@
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
-/** Spread of a figure over a point's trials. A value is infinite if its trial did not reach the state, such as warm. */
+/** Spread of a figure over a point's trials; infinite if its trial did not reach the state, such as warm. */
 export type Range = Record<"median" | "min" | "max", number> & Pick<Spread, "interval">;
 
 export interface Metric extends Scale {

@@ -1,6 +1,5 @@
-// All colours of series (web/test/palette.test.mjs). Okabe and Ito's palette with lightness changed until every pair
-// differs for all kinds of colour vision, on light and dark paper. No two series of a chart share both symbol and
-// dashes.
+// All colours of series (web/test/palette.test.mjs): Okabe and Ito's palette with lightness changed until every pair
+// differs for all kinds of colour vision, on light and dark paper. No two series share both symbol and dashes.
 
 /** `paper` is the background of boxes, `surround` that of the page. */
 const LIGHT = {

@@ -176,7 +176,7 @@ impl Capability {
 }
 
 /// Quotes a word for a shell. Text with control characters becomes `$'…'` (bash, zsh, ksh) with octal escapes. Drops
-/// NUL, which no server's name contains.
+/// NUL.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(|one| one == '`' || is_treacherous(one)) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();

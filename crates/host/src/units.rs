@@ -64,8 +64,8 @@ macro_rules! fieldwise {
     };
 }
 
-/// Pairs a mutable reference to each named field of one struct with the same field of another struct:
-/// `field_pairs!(self, other: reads, writes)`.
+/// Pairs mutable references to fields of one struct with the same fields of another: `field_pairs!(self, other: reads,
+/// writes)`.
 #[macro_export]
 macro_rules! field_pairs {
     ($one:ident, $other:ident: $($field:ident),+) => {

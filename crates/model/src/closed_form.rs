@@ -82,7 +82,7 @@ impl WarmUp {
         cached / self.pages.iter().sum::<f64>()
     }
 
-    /// Time until throughput reaches a share of its maximum. `None` for a share of 1, which it never reaches.
+    /// Time until throughput reaches a share of its maximum. `None` for 1.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         if share >= 1.0 && self.miss_seconds > 0.0 {
             return None;

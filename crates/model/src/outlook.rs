@@ -118,8 +118,8 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Text for a computed time until the server reaches a target. Only exactly 0 is `AT_ONCE`. A short time is
-/// `VERY_SOON`, because users also see the cold throughput. If that is below the target, "at once" would be wrong.
+/// Text for a computed time to a target. Only exactly 0 is `AT_ONCE`: users also see the cold throughput, which may be
+/// below the target.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),

@@ -26,8 +26,8 @@ const RESTORE_READ_BYTES: f64 = 262_144.0;
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if half of the steady throughput is reached later with it than without it, by more than both this
-/// factor and this number of seconds. The forecast's steps can cause smaller differences.
+/// A restore is late if it reaches half of the steady throughput later, by more than both this factor and this number
+/// of seconds. The forecast's steps can cause smaller differences.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 

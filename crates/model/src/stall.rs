@@ -6,8 +6,8 @@ use crate::compute_median;
 /// A step (sampling interval) is low if its rate is below this share of the usual rate.
 const STALLED: f64 = 0.5;
 
-/// In bursty throughput, slow steps are usual: more than this share of the earlier steps was at least as slow as the
-/// current step. Then the current step is low only if its rate is below `HARDLY_ANY` of the usual rate.
+/// In bursty throughput, slow steps are usual: more than this share of the earlier steps was at least as slow. Then a
+/// step is low only below `HARDLY_ANY` of the usual rate.
 const LOWEST: f64 = 0.05;
 
 /// Hardly any work for this long is always a stall, in seconds.
@@ -19,15 +19,15 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Maximum and minimum number of preceding seconds from which the usual rate, a median, is computed.
+/// Maximum and minimum of the preceding seconds whose median rate is usual.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
 /// A better rate for this many seconds does not end a stall.
 const BETTER_SECONDS: usize = 1;
 
-/// Maximum length of a stall: a rate that is low for longer is a new usual rate. If the mean rate is below `HARDLY_ANY`
-/// of the usual rate, `LEVEL_SECONDS_OF_HARDLY_ANY` is the maximum.
+/// Maximum length of a stall: a longer low rate is a new usual rate. Below `HARDLY_ANY` of the usual rate,
+/// `LEVEL_SECONDS_OF_HARDLY_ANY` is the maximum.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
@@ -81,7 +81,7 @@ impl StallFinder {
             return None;
         };
         low.rates.push(rate);
-        // If low steps are usual, a better step ends the stall. Otherwise it would never end.
+        // If low steps are usual, any better step ends the stall.
         let (goes_on, better_seconds) = match low.is_usual {
             true => (rate < STALLED * low.usual, 0),
             false => (self.is_low(rate, low.usual), BETTER_SECONDS),
@@ -119,7 +119,7 @@ impl StallFinder {
         if is_short || level < HARDLY_ANY * open.usual { Some(open) } else { stop() }
     }
 
-    /// Finds a stop after which the rate stays low. That low rate is a new usual rate, but the stop was a stall.
+    /// Finds a stop before a low rate that becomes usual: the stop was a stall.
     fn stop_before_level(&self, low: &Low) -> Option<StallSpan> {
         let is_stopped = |rate: &f64| *rate < HARDLY_ANY * low.usual;
         let (begin, end) = (low.rates.iter().position(is_stopped)?, low.rates.iter().rposition(is_stopped)? + 1);

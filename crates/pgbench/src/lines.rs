@@ -52,8 +52,8 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// `lines` yields each line's end and rate. A late first line without transactions covers the connection phase;
-    /// with transactions, it shows that the file lacks its beginning.
+    /// `lines`: each line's end and rate. A late first line without transactions covers the connection phase; with
+    /// transactions, the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;
@@ -122,7 +122,7 @@ fn parse_step(text: &str) -> Option<Step> {
     Some((name.to_owned(), seconds))
 }
 
-// Lines of the aggregated log. In PostgreSQL 13 to 19, six columns are the same; others depend on version and `--rate`.
+// Aggregated log. In PostgreSQL 13 to 19, six columns are the same; others depend on version and `--rate`.
 
 /// Transactions that ended within a second of wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -183,7 +183,7 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
     Some((parse_second(second)?, interval))
 }
 
-// Lines of the log, the same in PostgreSQL 13 to 19: `client number latency script seconds microseconds [lag]`.
+// The log in PostgreSQL 13 to 19: `client number latency script seconds microseconds [lag]`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
@@ -212,8 +212,8 @@ impl LoggedTransaction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// With `--rate`, latency counts from the scheduled time. Without `--rate`, ignore `lag_us`: with `--max-tries`, pgbench
-    /// writes the number of retries in its column.
+    /// With `--rate`, latency counts from the scheduled time. Otherwise ignore `lag_us`: with `--max-tries`, it is the
+    /// number of retries.
     Answered { latency_us: u64, lag_us: u64 },
     /// Failed after all retries.
     Failed,

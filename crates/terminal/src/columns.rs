@@ -45,7 +45,7 @@ pub fn database_column<'a>(
     cells: Vec<String>,
     mut of_rows: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Column {
-    // If a name occurs in two databases, only this column distinguishes the rows, so it stays.
+    // If a name is in two databases, only this column distinguishes the rows.
     let mut databases: HashMap<&str, &str> = HashMap::new();
     let repeats = of_rows.any(|(name, database)| *databases.entry(name).or_insert(database) != database);
     Column { priority: if repeats { 0 } else { priority }, ..Column::text("database", 8, cells) }

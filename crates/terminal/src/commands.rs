@@ -89,7 +89,7 @@ pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }
 
-/// Adds this run's connection options to the suggested commands in a text, and hides secrets of the command line.
+/// Adds this run's connection options to suggested commands, and hides secrets of the command line.
 pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }

@@ -17,7 +17,7 @@ pub struct Curve {
 /// Characters that draw the curves, in Unicode and in ASCII. Later curves cover earlier ones.
 const MARKS: [(char, char); 4] = [('•', '*'), ('─', '-'), ('×', 'x'), ('+', '+')];
 
-/// `seconds` is the length of the time axis. Several curves are named in a legend.
+/// `seconds`: length of the time axis.
 pub fn render_curves(curves: &[Curve], seconds: f64, unit: &str, canvas: Canvas) -> Vec<String> {
     let width = canvas.width.unwrap_or(WIDTH + MARGIN).min(WIDEST + MARGIN).saturating_sub(MARGIN).max(20);
     let highest = curves.iter().flat_map(|curve| &curve.points).map(|(_, value)| *value).fold(0.0, f64::max);

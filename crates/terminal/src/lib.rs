@@ -56,7 +56,7 @@ pub fn fit_line(text: &str) -> String {
     wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width())
 }
 
-/// After a failed write, prints nothing more, but the command continues: its exit status is an answer too.
+/// After a failed write, prints nothing more; the command continues, for its exit status.
 pub fn print_verbatim(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
@@ -142,8 +142,8 @@ pub fn exit(code: i32) -> ! {
 }
 
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
-    // Adds options to suggested commands before JSON escapes the quotes in them. Escapes control characters, because
-    // servers and arguments influence the text.
+    // Completes suggested commands before JSON escapes their quotes. Escapes control characters, because servers and
+    // arguments influence the text.
     if as_json {
         let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
         return write_aside(&printable_json(&text));
@@ -158,7 +158,7 @@ fn render_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: boo
     if as_json {
         return serde_json::json!({ "error": message, "kind": kind, "hint": hint }).to_string();
     }
-    // A name in the message may contain line feeds, and must not look like a hint.
+    // The message may contain line feeds, and must not look like a hint.
     let message = message.replace('\n', "\n  | ");
     match hint {
         Some(hint) => format!("pgthaw: {message}\n  hint: {hint}"),

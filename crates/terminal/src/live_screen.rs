@@ -78,7 +78,7 @@ impl LiveScreen {
     pub fn show<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>, height: Option<usize>) -> io::Result<()> {
         let lines: Vec<&str> = lines.into_iter().take(height.unwrap_or(usize::MAX)).collect();
         let rows = (0..height.unwrap_or(lines.len())).map(|row| {
-            // Clears each line before writing: after a full-width line, clearing to its end would erase its last cell.
+            // Clears each line first: after a full-width line, clearing to the end would erase its last cell.
             format!("\x1b[{};1H\x1b[2K{}", row + 1, lines.get(row).copied().unwrap_or_default())
         });
         // Synchronized update, in terminals that support it.

@@ -7,7 +7,7 @@ use console::measure_text_width;
 
 use host::units::is_treacherous;
 
-/// Escapes characters that move the cursor, change colours or reverse text, such as `\u{1b}`.
+/// Escapes characters that move the cursor, change colours or reverse text.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_treacherous) {
         return Cow::Borrowed(text);
@@ -76,7 +76,7 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
 /// With fewer cells, `shorten_apart` shows similar texts from their start.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
-/// Shortens texts as `shorten_middle` does. Texts that would then look alike are shown from where they differ.
+/// As `shorten_middle`; texts that would look alike are shown from where they differ.
 pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> {
     let mut shown: Vec<String> = texts.iter().map(|text| shorten_middle(text, width, mark)).collect();
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();

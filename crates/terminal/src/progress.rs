@@ -51,7 +51,7 @@ impl Progress {
         Progress::new(label, total, step_parts, visible)
     }
 
-    /// Progress that is drawn only if the steps take over two seconds. `reach` sets the total.
+    /// Drawn only if the steps take over two seconds. `reach` sets the total.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
         let late = visible.then(Instant::now);
         Progress { late, ..Progress::new(label, 0, step_parts, false) }
@@ -150,7 +150,7 @@ impl Part {
     }
 }
 
-/// Fits `width` cells. Bars shrink first. Then parts are dropped by priority. At last, figures are shortened.
+/// Fits `width` cells: first bars shrink, then parts are dropped by priority, then figures are shortened.
 pub fn render_parts(parts: &[Part], width: usize) -> String {
     let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.text.is_empty()).collect();
     loop {

@@ -34,7 +34,7 @@ interface Bars {
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
-/** Longer names (in characters) get a line of their own, so as not to narrow the bars. */
+/** Longer names (in characters) get a line of their own. */
 const LONG_NAME = 28;
 const isLong = ({ name }: Bar): boolean => name.length > LONG_NAME;
 
@@ -200,7 +200,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
   };
 }
 
-/** Draws only an edge if the median is only known to be above or below a limit. */
+/** An edge if the median is only known to be above or below a limit. */
 function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio): Pick<Bar, "end" | "drawn" | "whisker"> {
   const known = ({ at_least: least, at_most: most }: Limits): Bar["whisker"] => ({ low: least > 0 ? least : null, high: most });
   const end = low <= 0 && high === null ? 1 : low === high ? low : (high ?? low);

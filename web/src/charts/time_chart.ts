@@ -133,7 +133,7 @@ const mostOf = ({ lines, levels = [] }: Panel): number =>
 
 export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, value: number): number => (isLog ? Math.max(value, floor) : value);
 
-/** ECharts merges points of longer lines, but keeps minimum and maximum, so no stall is lost. */
+/** ECharts merges points of longer lines, but keeps minimum and maximum. */
 const MANY_POINTS = 4000;
 
 const SYMBOLS = 6;
@@ -173,7 +173,7 @@ function bandOf({ id, points, style, opacity = 1, shade = 0.18 }: Line, panel: P
   }];
 }
 
-/** Share of the time axis, from its start, where centred labels would cover the vertical axis. */
+/** First share of the time axis, where centred labels would cover the vertical axis. */
 const BESIDE_AXIS = 0.12;
 
 function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChart, theme: Theme): LineSeriesOption {

@@ -69,7 +69,7 @@ export function background({ study: { points } }: StudyState): HTMLElement {
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
-/** Table of the differences between identical measurements (`bench --aa`). `null` if no point was measured twice. */
+/** `null` if no point was measured twice (`bench --aa`). */
 export function noise({ noise: all }: StudyData): HTMLElement | null {
   if (all.length === 0) return null;
   const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);

@@ -23,7 +23,7 @@ export const againstBox = (title: string, verdicts: MeasurementVerdict[]): HTMLE
 
 export const plainVerdict = (sentence: string): MeasurementVerdict => ({ kind: "", sentence, remedy: "" });
 
-/** Doubts about the study, the worst first. A click unfolds all after the third, and the passed checks. */
+/** Doubts about the study, the worst first. A click unfolds all after the third. */
 export function trust(study: StudyData): HTMLElement {
   const { sweep, trials, remarks } = study;
   const planned = sweep.points * sweep.repeats;

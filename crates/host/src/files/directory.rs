@@ -1,5 +1,3 @@
-//! A directory opened once. All access below it uses its descriptor.
-
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -60,7 +58,7 @@ impl Directory {
         }
     }
 
-    /// Fails if the last component of the path is a symbolic link.
+    /// Fails if the last component of `path` is a link.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -71,8 +69,7 @@ impl Directory {
         let opened = openat2(&self.descriptor, path, OPEN_DIRECTORY, Mode::empty(), resolve)?;
         let named = |path: &Path| self.path.join(path.strip_prefix("/").unwrap_or(path));
         let directory = Directory { descriptor: opened, path: named(path) };
-        // For a directory in a container, the kernel reports a path without symbolic links. Uses this path if it is
-        // reachable.
+        // For a directory in a container, the kernel reports a path without links. It may be unreachable.
         let real = named(&std::fs::read_link(directory.pinned())?);
         let is_it = Directory::open_itself(&real).is_ok_and(|other| other.is_same(&directory));
         Ok(if is_it { Directory { path: real, ..directory } } else { directory })
@@ -142,7 +139,7 @@ impl Directory {
         place(self).is_some_and(|own| place(other) == Some(own))
     }
 
-    /// Opens the socket itself. Later changes of the name have no effect, and a link is an error.
+    /// A link is an error. Later changes of the name have no effect.
     pub fn open_socket(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = openat(&self.descriptor, single(name.as_ref())?, flags, Mode::empty())?;
@@ -276,7 +273,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes all entries as `remove_tree` does, the entry `last` as the last one.
+    /// As `remove_tree` for all entries, `last` at the end.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }

@@ -137,11 +137,11 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory and its entries, the entry `last` as the last one.
+    /// Removes the directory and its entries, `last` at the end.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // By now, another directory may have this name. It is removed only if it is empty.
+            // By now, another directory may have this name; it is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }

@@ -23,7 +23,7 @@ pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
-    /// Root directory of the container to which the tree belongs, and the tree's path below it.
+    /// Root directory of the tree's container, and the tree's path below it.
     container: Option<(Directory, PathBuf)>,
     /// Opened directories behind permitted links (`doors`), by path below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
@@ -41,8 +41,7 @@ impl Tree {
         Ok(Tree { root, owner, doors, container: None, open: Mutex::default() })
     }
 
-    /// Opens the tree at `path` below a container's root directory. Links are resolved below the container's root
-    /// directory.
+    /// Opens the tree at `path` below a container's root directory, which also resolves its links.
     pub fn open_within(container: Directory, path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         let tree = Tree::of(container.open_within(path)?, doors)?;
         Ok(Tree { container: Some((container, path.to_owned())), ..tree })
@@ -61,8 +60,8 @@ impl Tree {
     }
 
     /// # Errors
-    /// `InvalidInput` unless it is a regular file whose path contains no symbolic links but permitted ones (`doors`);
-    /// `PermissionDenied` for another user's file.
+    /// `InvalidInput` unless it is a regular file behind no links but permitted ones (`doors`); `PermissionDenied` for
+    /// another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }

@@ -18,13 +18,12 @@ const SECTOR_BYTES: u64 = 512;
 /// VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
-/// Files in a disk's /sys directory that may identify it.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
 
 /// A whole disk, logical volume or loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// Name in /sys/block, such as `nvme0n1`.
+    /// Such as `nvme0n1`.
     pub name: String,
     pub number: DeviceNumber,
     /// Identifier (if unknown, name and number) plus size, since some hypervisors give all disks one serial number.
@@ -73,7 +72,7 @@ impl Add for DeviceCounters {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
-    /// Device of the data directory, if any (tmpfs has none).
+    /// `None` without one, as on tmpfs.
     pub main: Option<DeviceNumber>,
     /// Devices by part of the cluster, such as the WAL; if empty, `main` holds all.
     pub parts: BTreeMap<&'static str, DeviceNumber>,

@@ -28,10 +28,9 @@ const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// The two mount points of tracefs: its own, and inside debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The kernel's type descriptions. Without them, a BPF program runs only on the kernel that it was built for.
+/// The kernel's type descriptions; without them, a BPF program runs only on the kernel it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's capabilities, so the command names all three.

@@ -13,11 +13,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Address of a variable, the same in all processes that a server forked. Reads /proc/PID/exe, which works even if the
-/// program's file was replaced.
+/// Address of a variable, the same in all processes that a server forked. Works even if the program's file was
+/// replaced.
 ///
 /// # Errors
-/// `Error::Unavailable` if the program has no such symbol.
+/// `Error::Unavailable` without such a symbol.
 pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let program = read_at_most(&path, PROGRAM_BYTES_MAX).map_err(|error| Error::file("read", &path, error))?;
@@ -40,7 +40,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
 /// Limits the memory for reading the program's file, whose size its owner chooses.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address where the program's file is mapped, and the file offset mapped there.
+/// Lowest address where the program's file is mapped, and the offset there.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -70,8 +70,8 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
-/// Reads 32 bits, `offset` bytes beyond the target of the pointer stored at address `pointer`; `None` for a null
-/// pointer. Needs the right to trace the process (its owner, or root).
+/// Reads 32 bits, `offset` bytes beyond the target of the pointer at address `pointer`; `None` if that is null. Only
+/// root and the process's owner may.
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -88,7 +88,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// Pointer stored at address `pointer`; `None` if null.
+/// `None` if null.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
@@ -106,8 +106,6 @@ fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
         Err(error) => Err(failed(error.into())),
     }
 }
-
-// Memory that another process or a BPF program writes.
 
 const ATTEMPTS: usize = 10_000;
 

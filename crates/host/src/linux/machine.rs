@@ -76,7 +76,7 @@ pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used space of the file system: an upper bound for the size of any file in it.
+/// An upper bound for the size of any file in the file system.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -91,7 +91,7 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
-    // A chroot hides the mount that contains its directory. Process 1 lists it, but only to the root user.
+    // A chroot hides the mount that contains its directory; process 1 lists it, to root.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
@@ -150,8 +150,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Maximum page cache that can be loaded for process `pid`, if all other page cache of the machine and of the process's
-/// cgroup is reclaimed. Memory of pages that are already cached counts as available.
+/// Maximum page cache that can be loaded for process `pid`, including cached pages, if all other page cache of the
+/// machine and of the process's cgroup is reclaimed.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -168,9 +168,9 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Lower bound of the unallocated part of a process's shared memory (`size` bytes). Assumes that all allocated shared
-/// memory of the cgroup (without a memory limit, of the machine) is the process's. 0 with huge pages, which are
-/// reserved at the server's start.
+/// Lower bound of the unallocated part of a process's shared memory (`size` bytes): assumes that all shared memory of
+/// the cgroup (without a memory limit, of the machine) is its own. 0 with huge pages, which are reserved at the
+/// server's start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -200,11 +200,11 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
 }
 
-// If a file is read into memory that was free for a minute, DAMON considers it idle, and pages it out seconds later.
+// DAMON considers memory that was free for a minute idle, and pages out what is read into it seconds later.
 
 const SPARED_RATIO: f64 = 0.1;
 
-/// Touches per page: DAMON schemes may count a page with one access in ten samples as idle.
+/// Per page: DAMON schemes may count a page with one access in ten samples as idle.
 const TOUCHES: u32 = 5;
 
 /// Longer than DAMON's sampling interval of 0.5 s.
@@ -215,7 +215,7 @@ const CHUNK_BYTES: usize = 64 << 20;
 const PAGE_BYTES: usize = 4096;
 
 /// Touches up to `wanted` bytes of free memory for three seconds, then frees them, so that DAMON does not count the
-/// next allocations as idle. Evicts nothing.
+/// next allocations as idle.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;

@@ -1,6 +1,5 @@
-//! Reads this program's file ahead. After a reboot, page faults would load it by over a hundred serial reads,
-//! queued behind the server's reads: in two rounds, a server with 8 clients ran 7 and 22 thousand transactions in the
-//! third second of a restore, and with reading ahead 47 and 56 thousand (lab/outside, 2026-11-25).
+//! Reads this program's file ahead. After a reboot, page faults would load it by over a hundred serial reads, queued
+//! behind the server's reads.
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -28,7 +27,7 @@ const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Number of tested pages. mincore(2) would test all, but only for the file's owner.
+/// mincore(2) would test all pages, but only for the file's owner.
 const PLACES: u64 = 64;
 
 /// The program counts as cold if this many of the tested pages are not cached.
@@ -62,7 +61,7 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Mapped range of the program's file. The rest, a fifth, is symbols.
+/// Mapped range of the program's file.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));

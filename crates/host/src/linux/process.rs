@@ -34,11 +34,9 @@ pub fn stand_behind_others() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// Makes the command run as another user, with that user's groups (initgroups(3)). Requires root. `gid` is for a user
-/// without an entry in the user database.
-///
-/// Debian's servers read their SSL key through a group (`ssl-cert`). Set the command's directory before calling this
-/// function.
+/// Makes the command run as another user, with that user's groups (initgroups(3)): Debian's servers read their SSL key
+/// through a group (`ssl-cert`). Requires root. `gid` is for a user without an entry in the user database. Set the
+/// command's directory first.
 pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
     let (uid, user) = (Uid::from_raw(uid), User::from_uid(Uid::from_raw(uid)).ok().flatten());
     let gid = user.as_ref().map_or(Gid::from_raw(gid), |user| user.gid);
@@ -64,7 +62,7 @@ pub struct Busy {
     pub waiting: u32,
 }
 
-/// Bytes read from storage. Needs the right to trace the process, which the process's owner and root have.
+/// Bytes read from storage. Needs the right to trace the process, as its owner and root have.
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
     read_asked_bytes(pid).map(|(_, fetched)| fetched)
 }
@@ -155,13 +153,13 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// Number of the system call, which depends on the processor architecture.
+    /// Depends on the processor architecture.
     pub number: u32,
     pub path: PathBuf,
     pub device: (u32, u32),
 }
 
-/// System call that blocks a process, if the call is on a file (proc(5)). `None` also without permission.
+/// System call on a file that blocks a process (proc(5)). `None` also without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -336,7 +334,7 @@ fn of_ticks(ticks: u64) -> Duration {
 
 const KTHREADD: u32 = 2;
 
-/// Consumption of a process, including its children that it waited for.
+/// Includes children that it waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.
@@ -356,7 +354,7 @@ pub struct FamilyUse {
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
-/// Reads all visible processes. The fields `own_*` add up the use of `roots` and their descendants.
+/// Reads all visible processes. The fields `own_*` are of `roots` and their descendants.
 pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
     let seen: Vec<(Process, Stat)> =

@@ -16,12 +16,12 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the original value when dropped. A file keeps the value it was opened with. If several runs set the same
-/// value, the last to end restores the original.
+/// Restores the original value when dropped (of several runs that set the same value, by the last). A file keeps the
+/// value it was opened with.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// File whose shared lock shows that a run is alive; `None` after `end`.
+    /// Its shared lock shows that a run is alive; `None` after `end`.
     holder: Option<File>,
 }
 
@@ -32,8 +32,7 @@ impl ReadAhead {
         files.apply(files.read()?)
     }
 
-    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or if another living run has set another
-    /// value.
+    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or another living run has set one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }

@@ -43,7 +43,7 @@ impl Clients {
     }
 
     /// # Errors
-    /// If this user may not trace the process (only its owner and root may), or if the process has ended.
+    /// If this user may not trace the process, or if it has ended.
     pub fn of(&self, pid: u32) -> Result<Client, Error> {
         let mut client = Client::Other;
         for end in read_ends(pid)? {

@@ -1,4 +1,4 @@
-//! Integrates the warm-up over transactions: each page's probability of being missing determines throughput.
+//! Integrates the warm-up over transactions, by each page's probability of being missing.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::closed_form::{WARM_SHARE, find_rise};
 const STEP: f64 = 0.03;
 const FIRST_STEP: f64 = 0.5;
 
-/// A step takes at most this share of the time that the warmer (such as a restore) would need alone.
+/// A step takes at most this share of the time that the warmer would need alone.
 const WARMER_STEP: f64 = 0.01;
 
 /// A forecast ends within this relative distance of the steady state.
@@ -87,7 +87,7 @@ struct ClassView {
     /// Pages read, and device reads, both including read-ahead.
     read_pages: f64,
     reads: f64,
-    /// Probability per transaction that a missing page is read ahead, by bin (equally popular pages).
+    /// Probability per transaction that a missing page is read ahead, by bin.
     ahead: Vec<f64>,
     marks: Vec<f64>,
 }
@@ -105,7 +105,7 @@ struct Model<'a> {
     transactions: f64,
     /// −ln of the probability that read-ahead has not fetched a page.
     ahead: Vec<Vec<f64>>,
-    /// Number of pages whose request triggers the next read-ahead, by class and bin.
+    /// Pages whose request triggers the next read-ahead, by class and bin.
     marks: Vec<Vec<f64>>,
     steady_marks: Vec<Vec<f64>>,
     /// Share of each bin that the warmer has not read, now and at the start of its current step.
@@ -164,8 +164,7 @@ impl<'a> Model<'a> {
             for (class, view) in views.iter().enumerate() {
                 for (bin, change) in view.marks.iter().enumerate() {
                     let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's method: the slope is −(weight + dropped), as a page loses its mark when it is requested
-                    // or evicted.
+                    // Newton's method; a page loses its mark when it is requested or evicted.
                     let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
                     self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
                 }
@@ -379,7 +378,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether the forecast may end. Steady throughput is not enough: rare reads may still fetch many pages ahead.
+    /// Steady throughput is not enough: rare reads may still fetch many pages ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -468,8 +467,8 @@ impl Forecast {
     }
 }
 
-// Cores and device form a closed queueing network. Exponential times give it the product form of Gordon and Newell
-// (1967). With one client, or at a station's limit, the distribution does not matter.
+// Cores and device form a closed queueing network in product form (Gordon and Newell, 1967), with exponential times.
+// With one client, or at a station's limit, the distribution does not matter.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
@@ -548,7 +547,6 @@ mod curve_tests {
         compute_forecast(&workload, &server, None).unwrap()
     }
 
-    /// With a large read-ahead window, rare reads fetch many pages.
     #[test]
     fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
         let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
@@ -605,7 +603,7 @@ mod network_tests {
 }
 
 // Che, Tung and Wang (2002), with two tiers in series as in Martina, Garetto and Leonardi (2014): an LRU cache keeps
-// every page for about the time T after its last use.
+// pages for about the time T after their last use.
 
 /// Time T in transactions; infinite if all used pages fit.
 fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, capacity: f64) -> f64 {

@@ -1,5 +1,5 @@
-//! The general model: clients in a closed loop, page classes by popularity, a device with limits, cores, two cache
-//! tiers and a concurrent warmer. docs/model.md has the equations and their limits.
+//! The general model (equations and limits: docs/model.md): clients in a closed loop, page classes by popularity, a
+//! device with limits, cores, two cache tiers and a concurrent warmer.
 
 mod forecast;
 mod runs;

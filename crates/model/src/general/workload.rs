@@ -41,7 +41,7 @@ pub struct Access {
     pub runs_per_transaction: f64,
 }
 
-/// If runs are on average shorter than this many pages, the accesses count as accesses to single pages.
+/// Shorter runs (mean length in pages) count as accesses to single pages.
 const LONGEST_POINT: f64 = 1.05;
 
 /// A run of at least this share of the class's pages counts as a full scan.
@@ -113,9 +113,9 @@ pub struct WarmStep {
     pub class: usize,
     /// Index in `Popularity::bins`; `None`: all pages in file order.
     pub bin: Option<usize>,
-    /// Share of these pages that the step reads, 0 to 1. The shares of a bin's steps add up to at most 1.
+    /// Share of these pages, 0 to 1. The shares of a bin's steps add up to at most 1.
     pub share: f64,
-    /// Number of reads, each of `Warmer::read_bytes` bytes. They include gaps between the wanted pages.
+    /// Reads of `Warmer::read_bytes` bytes, including gaps between the wanted pages.
     pub reads: f64,
 }
 
@@ -134,7 +134,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Groups (bins) of equally popular pages of each class, weighted by a page's expected accesses per transaction.
+    /// Bins of equally popular pages by class, weighted by a page's expected accesses per transaction.
     pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
         let of = |class: &PageClass| {
             let bins = class.popularity.bins(class.pages);
@@ -200,8 +200,7 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. The device's limits
-    /// apply to the sum, and its queue is fair.
+    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. The device's queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -212,8 +211,8 @@ impl Warmer {
 
 const SMOOTH_BINS: usize = 256;
 
-/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM` in pgbench.c). In other distributions, this value already
-/// directs most accesses to a thousandth of the rows.
+/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM`). In other distributions, it already directs most accesses
+/// to a thousandth of the rows.
 const PARAMETER_MAX: f64 = 1000.0;
 
 /// Rows of pgbench_accounts on a page.
@@ -301,14 +300,13 @@ pub struct Bin {
     pub weight: f64,
 }
 
-/// Pages are ranked by popularity. Pages whose ranks differ by less than this factor share a bin.
+/// Pages whose ranks by popularity differ by less than this factor share a bin.
 const RATIO: f64 = 1.05;
 
-/// Maximum number of scattered rows so popular that each dominates its page.
+/// Maximum number of scattered rows that each dominate a page.
 const HEAD_ROWS: f64 = 1024.0;
 
-/// Sample of the pages with none of the `HEAD_ROWS` rows: number of pages, maximum number of rows drawn per page, and
-/// number of bins.
+/// Sample of the pages without such rows: pages, maximum rows drawn per page, and bins.
 const SAMPLED_PAGES: usize = 2048;
 const SAMPLED_ROWS: usize = 64;
 const SAMPLED_BINS: usize = 64;
@@ -357,9 +355,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Weights of sampled pages. The ranks of rows are divided into `SAMPLED_PAGES` equal ranges. In each round, every page
-/// draws one row, and no two pages draw from the same range. `weight` gives a row's weight by the position of its rank
-/// among the ranks, 0 to 1.
+/// Weights of sampled pages. In each round, every page draws one row, and no two draw from the same of `SAMPLED_PAGES`
+/// equal ranges of ranks. `weight` gives a row's weight by the position of its rank among the ranks, 0 to 1.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);

@@ -1,5 +1,5 @@
-//! Fits the closed form (Td, Tc, P) to a measured warm-up. The fit uses logarithms, so cold and warm seconds count
-//! alike; Tukey's biweight discounts stalls and outliers.
+//! Fits the closed form (Td, Tc, P) to a measured warm-up, in logarithms, so that cold and warm seconds count alike.
+//! Tukey's biweight discounts stalls and outliers.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
@@ -77,7 +77,7 @@ pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     if first <= last {
         return None;
     }
-    // Fits with very different P are similarly good, so the search has several starts.
+    // Fits with very different P are similarly good.
     let starts =
         [0.03, 0.1, 0.3, 1.0, 3.0].map(|share| Vector3::new(last.ln(), (first - last).ln(), (share * total).ln()));
     let begin = |start| Problem { points: &points, weights: vec![1.0; points.len()], parameters: start };

@@ -11,14 +11,14 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Minimum number of values in a level, if device reads prove that the server is warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A reported fall exceeds both this share and this many standard errors. The limits for rises are higher. Lower limits
-/// suffice for falls, because users can see in the curve whether a reported fall is real.
+/// A reported fall exceeds both this share and this many standard errors. Rises have higher limits, because users can
+/// see a fall in the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
 /// Half the width of a level's 95 % interval, in standard errors; at least `LEAST_INTERVAL` of the level. The usual
-/// 1.96 is too small: a curve is too short to show slowly changing noise, so the standard error is underestimated. With
-/// 1.96, the interval contained the true level in 77 % of the warm curves of lab/verdicts; with 4.5, in 94 %.
+/// 1.96 underestimates slowly changing noise: the interval contained the true level in 77 % of the warm curves of
+/// lab/verdicts; with 4.5, in 94 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
@@ -57,8 +57,7 @@ const SILENT_SECONDS: f64 = 5.0;
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// If the median of a tail differs by more than this from the level (in logarithms), the tail may be part of a pattern
-/// that repeats slowly.
+/// A tail whose median differs by more than this from the level (in logarithms) may be part of a slow pattern.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -106,7 +105,7 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 /// The first rule that applies decides, so each rule precedes those that would hide its case.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // With a rate limit, random arrivals can look like a fall, so only a clear one counts.
+    // With a rate limit, random arrivals can look like a fall.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -162,7 +161,7 @@ fn find_unlike(tail: &Tail) -> Option<f64> {
 }
 
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // If the run shows a slow pattern twice, a run twice as long shows the four repetitions that prove it.
+    // If the run shows a slow pattern twice, twice the run shows the four repetitions that prove it.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
@@ -204,8 +203,7 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     // Noise shifts the end of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
-    // If a value of the tail merges several buckets, the first buckets may be slow. The level begins after the slow
-    // buckets.
+    // A value of the tail may merge slow buckets with others. The level begins after the slow ones.
     let first = (from / series.width_seconds).round() as usize;
     let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
     let group = (tail.width / series.width_seconds) as usize - 1;
@@ -222,7 +220,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         Verdict::Steady => Some(tail.level),
         // The level of a periodic curve is the mean, dips included.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // The level is known only if the fit gives an interval for the time of a cached transaction.
+        // Known only if the fit gives an interval for the time of a cached transaction.
         Verdict::NotReached => {
             let is_known = fit.as_ref().is_some_and(|fit| fit.hit_seconds.low.is_some());
             curve.as_ref().filter(|_| is_known).map(WarmUp::steady_throughput)

@@ -16,20 +16,19 @@ const EARLY_SHARE: f64 = 0.3;
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// A run was faster before its final level if an earlier segment, at least `FASTER_SHARE` of the run long, exceeded
-/// that level by more than `FASTER_BEFORE`.
+/// A run was faster before if an earlier segment, at least `FASTER_SHARE` of the run long, exceeded the final level by
+/// more than `FASTER_BEFORE`.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_SHARE: f64 = 0.05;
 
 /// A start below this share of the final level is a warm-up.
 const WARMING_SHARE: f64 = 0.75;
 
-/// Number of values whose mean separates noise from a different level.
+/// Number of values whose mean distinguishes a level from noise.
 const SHORT_LEVEL: usize = 8;
 
-/// The rise of throughput to `LEAP_SHARE` of the level is a leap if less than `LEAP_PART` of the rise (in logarithms)
-/// happened during the first half of the rise's transactions. The workload's own reads would cause half of the rise or
-/// more in this half, apart from noise.
+/// The rise to `LEAP_SHARE` of the level is a leap if less than `LEAP_PART` of it (in logarithms) happened in the first
+/// half of its transactions. The workload's own reads would cause half or more, apart from noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -81,8 +80,7 @@ pub(super) struct Tail {
     pub risen: Vec<f64>,
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// Trends of the tail. The standard error of `fall` is estimated from the curve's rises, those of the other trends
-    /// from the curve's falls.
+    /// Trends of the tail. The curve's rises give the standard error of `fall`, its falls those of the others.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
@@ -131,7 +129,7 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // Excludes segments within the curve's end: if throughput rises there, some exceed the end's median.
+        // Excludes segments within the curve's end: some exceed the end's median.
         let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
@@ -176,7 +174,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether throughput leapt (see `LEAP_SHARE`): something besides the workload warmed the cache.
+    /// See `LEAP_SHARE`: something besides the workload warmed the cache.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -209,7 +207,7 @@ fn find_span(values: &[f64]) -> [f64; 2] {
     [at(few).min(0.0), at((sorted.len() - few).saturating_sub(1)).max(0.0)]
 }
 
-/// Averages a periodic curve over its period, as recurring dips are part of its level.
+/// Recurring dips are part of a periodic curve's level.
 fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
@@ -223,8 +221,8 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Width of a value in seconds, and the values: median rates of groups of buckets, so that a one-second stall in a run
-/// of hours does not count. A gap repeats the last rate.
+/// Width of a value in seconds, and the values: median rates of groups of buckets, so that a one-second stall in hours
+/// does not count. A gap repeats the last rate.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -236,7 +234,7 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     (series.width_seconds * group as f64, rates)
 }
 
-// Noise is symmetric. Falls measure it, as a warm-up only rises; to judge a fall, rises measure it.
+// A warm-up only rises, so falls measure the symmetric noise; to judge a fall, rises measure it.
 
 /// Correlation times in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
@@ -261,8 +259,8 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Estimates the noise by maximum likelihood, from differences of neighbouring means over 1, 2, 4, ... values. Only
-    /// differences with the sign `certain` (`FALLS` or `RISES`) are used.
+    /// Estimates the noise by maximum likelihood, from differences of neighbouring means over 1, 2, 4, ... values with
+    /// the sign `certain` (`FALLS` or `RISES`).
     pub fn measure(values: &[f64], certain: f64) -> Noise {
         let mut seen = Vec::new();
         let mut length = 1;
@@ -359,8 +357,7 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 const FEWEST_PERIODS: usize = 3;
 
-/// Minimum number of dips from which a period is inferred. The two intervals between three dips may be equal by chance,
-/// so three dips suffice only to average the curve.
+/// Minimum number of dips from which a period is inferred. The two intervals between three dips may be equal by chance.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
@@ -376,8 +373,7 @@ const ERRORS: f64 = 3.0;
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// Length of a period, as a number of values. `None` if no period was found. `values` are throughputs divided by a
-/// typical throughput, and should have no trend.
+/// Length of a period, as a number of values. `values` are throughputs without trend, divided by a typical throughput.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
@@ -463,8 +459,8 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// `mean` gives the logarithm of a segment's throughput ÷ the level. `tolerance` gives how far this logarithm may be
-/// from 0, by the segment's length and whether the logarithm is above 0.
+/// `mean`: logarithm of a segment's throughput ÷ the level. `tolerance`: its permitted distance from 0, by the
+/// segment's length and whether it is above 0.
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,
@@ -506,8 +502,7 @@ pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Factor by which autocorrelation increases a standard error: √((1 + ρ) ÷ (1 − ρ)) for a first-order autoregressive
-/// process.
+/// Factor by which autocorrelation increases a standard error, for a first-order autoregressive process.
 pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     // Small samples underestimate ρ by about (1 + 3ρ) ÷ n (Kendall 1954).
     let estimate = compute_autocorrelation(residuals, 1);

@@ -103,8 +103,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
         return fast.unwrap_or_else(|| unknown("the number of pages that the workload uses is unknown".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
-    // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions, even
-    // at the device's limit. A faster rise comes from a hot part or another reader.
+    // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions. A
+    // faster rise comes from a hot part or another reader.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
             "throughput rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: \
@@ -114,8 +114,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if let Some(fast) = find_like_memory(series, tail) {
         return fast;
     }
-    // In i transactions, the throughput of a cold server with P pages rises by about i ÷ P. If P is large, noise hides
-    // this rise. `pages` is only an estimate of P; `TOLD_PAGES` is its safety factor.
+    // In i transactions, a cold server's throughput rises by about i ÷ P, which noise hides if P is large. `pages` only
+    // estimates P, hence `TOLD_PAGES`.
     let transactions = series.transactions() - series.transactions_until(slow_seconds);
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
@@ -139,15 +139,15 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 // ---- approach ----
 //
-// Late in a warm-up of P pages, transaction i takes T = Tc × (1 + a e^(-i/P)). At the device's limit, it takes
-// T = Tc × (1 + (a e^(-i/P))⁴)^¼. Tc is the time of a transaction on a warm server, and a is a constant.
+// Late in a warm-up of P pages, transaction i takes T = Tc × (1 + a e^(-i/P)), at the device's limit T = Tc × (1 + (a
+// e^(-i/P))⁴)^¼. Tc is the time of a transaction on a warm server, a is constant.
 //
-// The code tries all combinations of a formula, a value of P and a value of Tc ÷ T at the run's end, the reached share
-// of the warm throughput. A combination has a large weight if it fits the curve's last half well.
+// All combinations of formula, P and Tc ÷ T at the run's end (the reached share of the warm throughput) are weighted by
+// how well they fit the curve's last half.
 
 const MOST_STRETCHES: usize = 60;
 
-/// Ignored share of the curve, from its beginning: that part depends on how the first pages are read.
+/// Ignored first share of the curve: it depends on how the first pages are read.
 const FROM: f64 = 0.5;
 
 /// Relative difference between real curves and the forms of the model.
@@ -158,8 +158,7 @@ const FARTHEST: f64 = 4.0;
 
 /// Tested values of the throughput at the run's end ÷ a warm server's throughput.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
-/// Tested numbers of pages P, each divided by the number of transactions in the curve's last half. With a larger P,
-/// throughput rises more slowly; other rules judge such a rise.
+/// Tested numbers of pages P ÷ transactions in the curve's last half. Other rules judge slower rises.
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
 /// A rise is unfinished if it has reached less than this share of the warm throughput.
@@ -167,16 +166,15 @@ const UNFINISHED: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
-    /// Estimated share of the warm throughput that the run reached. It is the mean of all tested shares (`SHARES` and
-    /// 1), weighted by their probability.
+    /// Estimated share of the warm throughput that the run reached: mean of the tested shares, weighted by their
+    /// probability.
     pub share: f64,
     /// Probability that this share is below `UNFINISHED`.
     pub unfinished: f64,
 }
 
-/// `logs` are logarithms of each interval's throughput relative to the final level. `done` are the transactions until
-/// the middle of each interval. P is the number of pages that the workload uses. Values of P below `least_pages` are
-/// not tested, except the largest.
+/// `logs`: logarithms of each interval's throughput relative to the final level. `done`: transactions until the middle
+/// of each interval. Tests no P below `least_pages`, except the largest.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
@@ -205,8 +203,8 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// Factor, at least 1, by which correlated noise increases the variance of the slope of a straight line. The line is
-/// fitted to means of `group` values each. The factor is relative to independent means.
+/// Factor, at least 1, by which correlated noise increases the variance of the slope of a line fitted to means of
+/// `group` values.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;
@@ -241,8 +239,7 @@ const READ_PAGES: f64 = 3.0;
 
 const RISEN_SHARE: f64 = 0.8;
 
-/// Read-ahead, and pages outside the table, can shorten a warm-up to this share of the computed minimum number of
-/// transactions.
+/// Read-ahead, and pages outside the table, can shorten a warm-up to this share of the minimum number of transactions.
 const OWN_RISE: f64 = 0.5;
 
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {

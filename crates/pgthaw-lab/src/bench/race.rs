@@ -1,5 +1,4 @@
-//! The race: the measured seconds of a trial. Load, strategy and sampler start at the same instant, under one disk
-//! limit.
+//! The measured seconds of a trial. Load, strategy and sampler start at the same instant, under one disk limit.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -21,8 +20,8 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// The server starts this many milliseconds after a whole second. The race begins at a whole second, so the server is
-/// ready only shortly before it. Pages that autoprewarm reads before the race are a head start.
+/// Milliseconds after a whole second at which the server starts, shortly before the race begins at the next. Pages that
+/// autoprewarm reads before the race are a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -35,7 +34,7 @@ const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 /// Time after a second's end within which its counters are read.
 const LAST_READING: Duration = Duration::from_millis(50);
 
-/// The disk limit stays this long after the race: pgbench may have begun late, and its late transactions count too.
+/// The disk limit stays this long: pgbench may have begun late, and its late transactions count too.
 const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
 pub struct Entrants<'a> {
@@ -74,8 +73,8 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// The disk limit is lifted when the load generator exits, or shortly after the last measured second, whichever comes
-/// first, so that queued reads do not delay the end.
+/// Lifts the disk limit when the load generator exits, or shortly after the last measured second, so that queued reads
+/// do not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
@@ -168,8 +167,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Returns whether the race ended early, and the delay of the load. A delayed load begins when the warmer or the
-    /// race ends.
+    /// Returns whether the race ended early, and when the load began: if delayed, at the end of the warmer or the race.
     fn follow(
         &self,
         mut begun: Option<Duration>,
@@ -239,7 +237,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// Number of consecutive seconds with the verdict "steady" that end a trial: a single one could be chance.
+/// Consecutive seconds with the verdict "steady" that end a trial.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]

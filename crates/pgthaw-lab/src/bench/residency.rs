@@ -9,10 +9,10 @@ use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 
-/// Number of equal pieces of a relation in its strip: as many as a report can draw.
+/// Equal pieces of a relation in its strip: as many as a report can draw.
 const PIECES: u64 = 64;
 
-/// Maximum number of relations whose cached shares the report draws. The largest are chosen.
+/// The report draws only the largest relations.
 const RELATIONS: usize = 12;
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl StripRelation {
         (self.relation.name.to_string(), self.total_bytes)
     }
 
-    /// The names of the relation's further segments append a number.
+    /// Further segments append a number to its name.
     pub fn first_segment(&self, data: &Path) -> PathBuf {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
@@ -95,7 +95,7 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
-    // Ignores errors: without pg_buffercache, the report shows no blocks in shared_buffers.
+    // Without pg_buffercache, the report shows no blocks in shared_buffers.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }

@@ -21,12 +21,12 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Pause after a sample, as a multiple of the sample's duration. Limits the probe to a quarter of a processor.
+/// Pause ÷ duration of a sample. Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Time after the warmer's end in which the kernel may still complete the warmer's reads, as with pgfincore.
+/// The kernel may complete the warmer's reads this long after its end, as with pgfincore.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
 pub struct Looker {
@@ -61,7 +61,7 @@ pub struct Probe {
 
 impl Looker {
     /// Reads shared_buffers once, to load the catalogs that later samples need. `connection` must not use the measured
-    /// database, whose catalogs it would load.
+    /// database.
     pub async fn open(
         wanted: &Arc<Wanted>,
         cache: &dyn PageCache,
@@ -112,7 +112,7 @@ impl Looker {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // Reads shared_buffers only near the goal: frequent queries are traffic, and a restore slows down for traffic.
+        // Only near the goal: a restore slows down for traffic, such as frequent queries.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -156,7 +156,7 @@ impl Probe {
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
     }
 
-    /// Counts the resident pages again, because some may have been evicted.
+    /// Counts the resident pages again: some may have been evicted.
     pub fn finish(self) -> Result<Seen> {
         let Probe { thread, stop, .. } = self;
         drop(stop);
@@ -165,8 +165,8 @@ impl Probe {
 }
 
 /// Lower bound of the load time: the minimum of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
-/// gaps to read through. A gap costs its bytes and saves one read, so the best choice is always the n shortest gaps,
-/// for some n. `None` unless both of the disk's limits are enforced.
+/// gaps to read through. A gap costs its bytes and saves one read, so the best choice is the n shortest gaps, for some
+/// n. `None` unless both limits of the disk are enforced.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;
@@ -246,9 +246,8 @@ impl Watch {
         Ok(Watch { files: opened, windows, exact_at: None })
     }
 
-    /// Counts the wanted pages seen in the page cache. Most calls only estimate this number, from the number of cached
-    /// pages in each window. A call checks each page if the last such check is `EXACT_INTERVAL` old, or if the count is
-    /// near `goal`.
+    /// Counts the wanted pages seen in the page cache. Estimates this number from the cached pages in each window,
+    /// unless the last check of each page is `EXACT_INTERVAL` old, or the count is near `goal`.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -309,8 +308,7 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// Cuts a run of pages at multiples of `length`. Returns each part's number, and the run's start and end within the
-/// part.
+/// Cuts a run of pages at multiples of `length`. Returns each part's number, start and end (within the part).
 fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     (start / length..end.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -383,7 +381,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Appends a range of pages, which overlaps the last if two blocks share a page.
+/// Two blocks may share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -443,8 +441,7 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// Share of the snapshot's buffers that must be in shared_buffers, and of its hot buffers that must be hot, before the
-/// snapshot counts as restored.
+/// The snapshot is restored if shared_buffers hold this share of its buffers, and of its hot buffers as hot ones.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.
@@ -461,7 +458,7 @@ pub struct FormerBuffers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuffersLook {
     pub blocks: u64,
-    /// Number of blocks that were hot in the snapshot's shared_buffers and are hot again.
+    /// Blocks that were hot in the snapshot and are hot again.
     pub hot_blocks: u64,
 }
 

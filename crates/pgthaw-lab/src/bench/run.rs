@@ -170,7 +170,7 @@ impl Play<'_> {
             }
             site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
             note_making(&mut known.databases, &key, site);
-            // Measures pgbench on this host, which says nothing about load generators on other hosts.
+            // Says nothing about load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -313,7 +313,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Returns a point for each warm state of the database: one per script if `is_script_wanted`, otherwise one.
+    /// A point for each warm state of the database: one per script if `is_script_wanted`, otherwise one.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
@@ -376,7 +376,7 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 }
 
 impl Earlier {
-    /// Rejects a server or disk other than that of the earlier trials. A borrowed cluster is identified by its
+    /// Rejects another server or disk than that of the earlier trials. A borrowed cluster is identified by its
     /// directory.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<()> {
         let parent = place.directory();
@@ -468,7 +468,7 @@ const INDEX: &str = "public.pgbench_accounts_pkey";
 /// Share of leaf blocks in an index. The other blocks, about one in 256, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
-/// Number of catalog blocks that pgbench's clients read before a built-in script.
+/// Catalog blocks that pgbench's clients read before a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
 /// Private memory of the server and of a backend. Backends were observed to use 1.5 to 3 MB.

@@ -56,7 +56,7 @@ pub struct WarmSnapshot {
     pub has_autoprewarm: bool,
 }
 
-/// Warm snapshots by site, database and script. The script is `None` unless it determines which data must be cached.
+/// By site, database and script (`None` unless it determines which data must be cached).
 pub type Snapshots = BTreeMap<(SiteKey, DatabaseKey, Option<String>), WarmSnapshot>;
 
 pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<String>) {
@@ -155,8 +155,8 @@ impl Starter<'_> {
         write_checkpoint(lab).await
     }
 
-    /// Reads all data if `wanted` is `None`. Otherwise starts the server cold and runs the load for `wanted`: the data
-    /// that it reads defines the warm state.
+    /// If `wanted` is `None`, reads all data. Otherwise runs the load for `wanted` from a cold start: the data that it
+    /// reads defines the warm state.
     async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration> {
         tidy(lab).await?;
         if wanted.is_none() {

@@ -44,7 +44,7 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// Start state. Its fields `limit` and `read_aheads` are empty, because `measure` has undone both.
+    /// `measure` has emptied `limit` and `read_aheads`.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -113,7 +113,7 @@ impl TrialSetup<'_> {
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            // Samples a cold server more often: it has spare processors, and its reads are the subject of the study.
+            // A cold server has spare processors, and its reads are the subject of the study.
             cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,
@@ -365,7 +365,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// True for failures that do not affect later trials, such as pgthaw's own sessions blocked by a study's settings.
+/// Such failures do not affect later trials: a study's settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     error.full_disk().is_none()
@@ -378,7 +378,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// If pgbench logged only a share of the transactions, takes transaction counts from pgbench's progress.
+/// If pgbench logged only a share of the transactions, its progress has their counts.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

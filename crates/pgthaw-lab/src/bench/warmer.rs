@@ -68,7 +68,7 @@ impl ActiveContender {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
-        // The sampler reads counters once a second and would miss a backend's last reads.
+        // The sampler, once a second, would miss a backend's last reads.
         match self.polls % POLLS_PER_SCAN {
             // Ignores errors: these counters are optional.
             0 => drop(self.backends.read()),
@@ -104,7 +104,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // fio's output is not kept, because it contains only the figures in `own`.
+                // fio's output has only the figures in `own`.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),

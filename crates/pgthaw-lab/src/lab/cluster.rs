@@ -25,7 +25,7 @@ const AGEING_BYTES: Bytes = Bytes(256 << 20);
 pub enum Place {
     /// A new cluster in a directory below `parent`.
     Scratch { parent: PathBuf },
-    /// An existing lab server's cluster, with a temporary database. The lab server is stopped until the benchmark ends.
+    /// An existing lab server's cluster, with a temporary database. The lab server is stopped meanwhile.
     Borrowed { data_directory: DataDirectory },
 }
 
@@ -59,7 +59,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Prepares the cluster, but does not start it. To borrow a lab server's cluster, first stops the lab server.
+    /// Prepares the cluster, but does not start it. Stops the lab server to borrow its cluster.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -217,8 +217,8 @@ impl Lab {
         (1..EVICTION_TRIES).try_fold(self.evict_once()?, |state, _| unless_cold(state))
     }
 
-    /// Evicts the database. If the kernel pages out idle memory, also touches the memory that the trial will fill:
-    /// otherwise, loaded pages vanish seconds later (docs/decisions/same-history.md).
+    /// Evicts the database. If the kernel pages out idle memory, also touches the memory that the trial will fill
+    /// (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {

@@ -86,7 +86,7 @@ pub struct MadeDatabase {
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
-/// Returns the study's strategies that cannot run on this server, each with instructions to enable the strategy.
+/// Returns the study's strategies that cannot run here, with instructions to enable them.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>> {
     // The warm state is measured with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
@@ -176,8 +176,7 @@ async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<()>
     Ok(())
 }
 
-/// Fails for another role's database. Anybody with CREATEDB could have prepared one, with triggers for a superuser to
-/// run.
+/// Fails for another role's database: anybody with CREATEDB could have prepared one, with triggers for a superuser.
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>> {
     let found = "SELECT oid, pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1";
     let found = sqlx::query_as::<_, (Oid, String)>(found).bind(name).fetch_optional(connection).await;
@@ -315,7 +314,7 @@ impl Maker<'_> {
     }
 }
 
-/// Copies of scripts under the same file names, by which results name the scripts.
+/// Copies of scripts under the same file names, which results show.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
@@ -328,7 +327,7 @@ impl ScriptCopies {
         let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
         let copy = |(number, path): (usize, PathBuf)| {
             let content = read_unchanged(sweep, &path)?;
-            // A numbered directory for each script, because two scripts may have the same file name.
+            // Two scripts may have the same file name.
             let place = directory.join(format!("scripts-{number}"));
             std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
             let kept = place.join(path.file_name().unwrap_or_default());
@@ -369,8 +368,8 @@ const REPLACED: &str = "replaced";
 
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// Directories in the order of copying. The data directory is last: even if pgthaw is killed, a data directory
-    /// exists only if all other copies are complete.
+    /// Directories in the order of copying. The data directory is last, so that it exists only if all other copies are
+    /// complete.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }

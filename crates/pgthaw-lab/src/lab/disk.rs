@@ -18,8 +18,7 @@ use host::linux::{
 use host::units::Bytes;
 use observe::OsSample;
 
-/// Adds to `disk` why its limits or read-ahead cannot be enforced in the directory. `is_own`: only the study uses the
-/// device.
+/// Adds to `disk` why its limits or read-ahead cannot be enforced. `is_own`: only the study uses the device.
 pub fn choose_in_force(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -75,7 +74,7 @@ pub fn create_limit(
     Ok(Some(DiskLimit::create(devices, is_own, memory)?))
 }
 
-/// False if the disk changes the read-ahead, which takes effect only for files opened later.
+/// False for another read-ahead, which affects only files opened later.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
@@ -162,7 +161,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // An interruption by the user takes precedence over the error that it caused.
+        // An interruption by the user precedes the error that it caused.
         self.work.stop.check()?;
         Ok(made?)
     }

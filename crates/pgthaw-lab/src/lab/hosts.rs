@@ -266,7 +266,7 @@ pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     }
 }
 
-/// Divides clients and threads evenly, and the rate in proportion to clients. Omits hosts without clients.
+/// Divides clients and threads evenly, the rate in proportion to clients. Omits hosts without clients.
 pub fn share_load(load: &Load, hosts: usize) -> Vec<Load> {
     let clients = share(load.clients, hosts as u32);
     let busy = clients.iter().filter(|clients| **clients > 0).count();
@@ -286,7 +286,7 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// Writes one compound command, so that the shell reads no later input as script. Also returns pgbench's arguments.
+/// Writes one compound command: the shell reads no later input as script. Also returns pgbench's arguments.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -408,7 +408,7 @@ impl Heard {
 }
 
 impl Session {
-    /// Starts the host's shell and sends `script`, without waiting for an answer. Creates `directory` for the output.
+    /// Starts the host's shell and sends `script`, without waiting for an answer. `directory` gets the output.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;

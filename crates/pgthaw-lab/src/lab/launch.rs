@@ -1,4 +1,4 @@
-//! Starts programs at a given instant, and reads their cost. Until then, a shell (the gate) waits in their place.
+//! Starts programs at a given instant (until then, a shell waits in their place), and reads their cost.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -44,8 +44,8 @@ impl Launch {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Starts a shell that runs the program when `Running::go` is called. The program's output goes to `NAME.out` and
-    /// `NAME.err` in `directory`.
+    /// Starts a shell that runs the program when `Running::go` is called. Output goes to `NAME.out` and `NAME.err` in
+    /// `directory`.
     pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
         let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
         let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
@@ -159,7 +159,7 @@ impl Running {
     pub fn ring_alarm(&mut self) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let (None, Some(pid)) = (self.poll(), pid) {
-            // The process is not reaped yet, so its pid is not reused.
+            // Not reaped yet, so its pid is not reused.
             let _ = kill_process(pid, Signal::ALARM);
         }
     }
@@ -179,7 +179,7 @@ impl Drop for Running {
 
 pub fn kill_group(leader: &mut Child) {
     let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
-    // The process is not reaped yet, so its pid is not reused.
+    // Not reaped yet, so its pid is not reused.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
     // A process with BPF programs takes a while to end.

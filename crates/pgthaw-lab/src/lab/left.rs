@@ -80,8 +80,8 @@ pub fn read_held_bytes(directory: &Path) -> Bytes {
     Bytes(found.map_or(0, |(device, found)| sum(&found, device)))
 }
 
-/// Removes other sweeps' file systems, which hold space and a device. Also removes clusters of sweeps that are neither
-/// `own` nor `unfinished`.
+/// Removes other sweeps' file systems, which hold space and a device, and clusters of sweeps that are neither `own` nor
+/// `unfinished`.
 pub fn remove_left(parent: &Path, own: Option<&str>, unfinished: &BTreeSet<String>, events: &Events) {
     for directory in directories(parent) {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -126,7 +126,7 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
 
 const WHO_BYTES_MAX: u64 = 64 << 10;
 
-/// Prevents two processes from running the same sweep. The kernel releases the lock when the process dies.
+/// Prevents two processes from running the same sweep, until the process dies.
 #[derive(Debug)]
 pub struct SweepLock {
     id: String,

@@ -21,8 +21,8 @@ use postgres::{
 /// Database for pgthaw's own queries: the benchmark's pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Waiting times before a final reading of statistics, so that it is complete. Backends report counters when they end,
-/// other processes every fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
+/// Waiting times before a final reading of statistics: backends report counters when they end, other processes every
+/// fifth of a second. In PostgreSQL 13 and 14, a collector writes counters twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
@@ -32,8 +32,8 @@ const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
 const RELOAD_POLL: Duration = Duration::from_millis(20);
 
-/// Values of `pg_settings.source` that show that a study's setting is in force: from the configuration file, from a
-/// borrowed cluster's command line, or from pgthaw's own session.
+/// `pg_settings.source` of a setting in force: the configuration file, a borrowed cluster's command line, or pgthaw's
+/// own session.
 const AS_ASKED_SOURCES: [&str; 4] = ["configuration file", "command line", "client", "session"];
 
 #[derive(Debug)]
@@ -239,7 +239,7 @@ pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     sweep.file_systems.iter().filter_map(told).collect()
 }
 
-/// Rejects settings that a server does not know or does not allow to set. Returns remarks on values that will fail.
+/// Rejects settings that a server does not know or allow. Returns remarks on values that will fail.
 pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>) -> Result<Vec<String>> {
     let asked = &sweep.axes.settings;
     let mut remarks = find_unloaded(asked);
@@ -264,7 +264,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
     Ok(remarks)
 }
 
-/// Settings of libraries that the study does not load. Without the library, a server accepts any name with a dot.
+/// Settings of libraries that the study does not load: a server then accepts any name with a dot.
 fn find_unloaded(asked: &[(String, Vec<String>)]) -> Vec<String> {
     let names_libraries = |name: &str| LIBRARY_SETTINGS.contains(&name.to_ascii_lowercase().as_str());
     let loads = |library: &str| {

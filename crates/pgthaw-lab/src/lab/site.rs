@@ -1,5 +1,4 @@
-//! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts (such as
-//! WAL).
+//! Sites: one cluster for each combination of file system, server programs and places of the cluster's parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -81,7 +80,7 @@ pub struct SweepOptions {
     pub asked: StudyAsked,
     pub earlier: Option<Earlier>,
     pub unfinished: BTreeSet<String>,
-    /// Whether a killed sweep will be resumed. Its clusters then stay.
+    /// A killed sweep's clusters stay if it will be resumed.
     pub goes_on: bool,
 }
 
@@ -181,8 +180,7 @@ impl SiteMaker<'_> {
         Ok(site)
     }
 
-    /// Keeps the databases of an earlier study's site. Evicts the page cache: leftover pages would look like hot pages
-    /// of this workload.
+    /// Keeps the databases of an earlier study's site. Evicts the page cache, whose pages would look hot.
     pub async fn use_again(&self, site: &mut Site) -> Result<()> {
         self.work.stop.check()?;
         site.rest()?;
@@ -217,7 +215,7 @@ impl SiteMaker<'_> {
         maker.make(text).map(Some)
     }
 
-    /// Removes leftovers of killed runs that will not be resumed. Removes this sweep's own only if it `is_over`.
+    /// Removes leftovers of killed runs that will not be resumed, this sweep's own only if it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
         let SweepOptions { id, asked, unfinished, .. } = self.options;
         let Place::Scratch { parent } = &asked.place else { return };
@@ -251,8 +249,7 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Disk limits of each part of the cluster; empty if all parts are on one device. `disk` is the limit of the data
-    /// directory.
+    /// Disk limits by part of the cluster; empty if all parts are on one device. `disk`: limit of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
@@ -292,7 +289,7 @@ impl Site {
     }
 }
 
-/// Gives all server versions the newest pgbench among them, so that pgbench causes no difference.
+/// All server versions use the newest pgbench, so that it causes no difference.
 fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
     let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
     let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));

@@ -378,8 +378,7 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
     })
 }
 
-/// Combines the limits in force with the latency from `doctor --probe`, or assumes a common cloud volume. Also returns
-/// a description.
+/// Limits in force with the latency from `doctor --probe`, or of a common cloud volume; and a description.
 fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
     let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
     let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());

@@ -151,7 +151,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measur
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // Computes all outlines first: the steady level that the trials share depends on every trial.
+    // The steady level depends on all trials.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()
@@ -203,8 +203,7 @@ impl Explain for Unreadable {
     }
 }
 
-/// Reads one curve, by line to limit memory (`-`: standard input). If only one log is named, adds the other threads'
-/// logs from its directory.
+/// Reads one curve line by line (`-`: standard input). If only one log is named, adds the other threads' logs.
 fn read_series(paths: &[PathBuf]) -> Result<Series> {
     let mut reader = Reader::default();
     let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());

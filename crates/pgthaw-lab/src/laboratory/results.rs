@@ -363,11 +363,11 @@ fn refuse(word: &str, problem: &str) -> study::Error {
 /// Drops a study from `store` and from the local `copy`, where it could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
-        // Looks into the local copy too: a damaged study never reached the server.
+        // A damaged study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // Drops the local copy first: if the server then fails, it still has the study, and the command can be repeated.
+    // The local copy first: if the server then fails, the command can be repeated.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

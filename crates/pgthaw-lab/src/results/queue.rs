@@ -1,7 +1,7 @@
 //! Results for a server: stored in the local file first, then sent.
 //!
 //! One local transaction stores data and their row in `unsent`. On the server, each trial is one transaction that
-//! ignores existing trials. So a crash neither loses nor duplicates anything.
+//! ignores existing trials. So no crash loses or duplicates anything.
 
 use std::collections::BTreeSet;
 use std::io;

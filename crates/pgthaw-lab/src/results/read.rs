@@ -36,7 +36,7 @@ pub(super) struct KeptSweep {
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
 
-/// Maximum number of trials for which `serve` computes the noise. More would delay the web page too long.
+/// Maximum number of trials for which `serve` computes the noise: more would delay the page.
 const NOISE_TRIALS_MAX: u32 = 1000;
 
 impl Store {

@@ -21,11 +21,11 @@ pub(super) trait Columns: Sized {
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
 }
 
-/// Declares the columns of a record by the names of its fields. Fields with special columns are listed after a keyword:
-/// - `optional`: the column may be NULL;
+/// Declares the columns of a record by its fields. Fields with special columns follow a keyword:
+/// - `optional`: may be NULL;
 /// - `json`: a JSON document; `optional_json`: a JSON document or NULL;
 /// - `text`: a number as text, because SQL has no type for it;
-/// - `apart`: no column here, because the value is stored elsewhere or computed; `read` sets the field to its default.
+/// - `apart`: no column: the value is stored elsewhere or computed, and read as its default.
 ///
 /// A record with an unlisted field does not compile.
 macro_rules! columns {

@@ -36,7 +36,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// A shorter timeout would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
-/// Waits for another program to create the schema, which takes well under a second.
+/// Another program creates the schema in well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
@@ -95,8 +95,8 @@ impl Store {
     }
 
     async fn connect_file(path: &Path, timeout: Duration) -> Result<Store> {
-        // Not WAL: with a rollback journal, a closed store is a single file, and works on every file system, even in
-        // read-only directories. Trials are seconds apart, so slow commits do not matter.
+        // Not WAL: with a rollback journal, a closed store is a single file and works on every file system, even
+        // read-only. Slow commits do not matter.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
@@ -105,8 +105,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // One permanent connection: its thread may run as the file's owner. SQLite opens file and journal by name,
-        // which pgthaw must not do as root in another user's directory.
+        // One permanent connection: its thread may run as the file's owner, as root must not open file and journal by
+        // name in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -213,8 +213,7 @@ impl Store {
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
-    /// Whether another program's simultaneous migration may have caused `error`: SQLite does not lock migrations. Code
-    /// 5 is a lock timeout.
+    /// SQLite does not lock migrations, so another program's may have caused `error`. Code 5 is a lock timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
@@ -253,7 +252,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        // Every string can be a file name, but this one may be a server address with a password.
+        // Every string can be a file name, but also an address with a password.
         let parameters = match parse_connection_string(text) {
             Ok(Some(parameters)) => parameters,
             Err(error) if hide_password(text).is_some() => return Err(told(error)),
@@ -265,7 +264,7 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Opens the local file. Results that are to be sent to a results server are stored there first.
+    /// Opens the local file, which first stores results for a results server.
     pub async fn open(&self) -> Result<Store> {
         match self {
             Place::File(path) => Store::open(path).await,
@@ -306,7 +305,7 @@ fn require_own_journals(path: &Path) -> Result<()> {
         name.push(suffix);
         let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
         let (Ok(journal), Ok(file)) = (journal, file) else { continue };
-        // If this user writes to a results store of another user, the journal belongs to this user.
+        // This user may write to another user's results store.
         let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
         if !journal.is_file() || !is_own {
             let reason = "another user created a journal beside the results store; remove it, or store results where only you can write";

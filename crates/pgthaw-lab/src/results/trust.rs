@@ -65,8 +65,8 @@ async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-/// Checks the schema, waits for transactions that may be adding objects to the schema, and checks again. The first
-/// check does not see these objects, and accepts a role that has lost its privileges after adding an object.
+/// Checks the schema, waits for transactions that may be adding objects to it, and checks again. The first check does
+/// not see these, and accepts a role that lost its privileges after adding an object.
 async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     let begun = Instant::now();
     let mut transaction = connection.begin_with(BEGIN).await?;

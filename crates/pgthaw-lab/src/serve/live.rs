@@ -1,5 +1,5 @@
-//! The running trial. Every second, the trial's process writes the figures of that second to the board, a file in
-//! memory (below XDG_RUNTIME_DIR or /dev/shm). Writes to a disk would distort the measurement. `serve` reads the board.
+//! The running trial. Every second, its process writes that second's figures to the board, a file in memory (below
+//! XDG_RUNTIME_DIR or /dev/shm), because writes to a disk would distort the measurement. `serve` reads the board.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -20,7 +20,7 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// Number of attempts to lock a board. Readers lock a board for microseconds, or a few time slices on a busy machine.
+/// Attempts to lock a board. Readers hold it for microseconds, or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -155,8 +155,7 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
     Some(trial)
 }
 
-/// Directory in memory, owned by this user alone. /dev/shm is world-writable, so another user's directory is not
-/// trusted.
+/// Directory in memory, owned by this user alone: /dev/shm is world-writable.
 fn open_directory(is_made: bool) -> Option<Directory> {
     let path = directory();
     if is_made {

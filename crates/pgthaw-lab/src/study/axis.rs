@@ -17,17 +17,17 @@ const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
 const WEIGHT_MAX: u32 = 1_000_000;
 
-/// Rates in transactions per second: from one in 17 minutes to more than pgbench can run.
+/// Transactions per second: from one in 17 minutes to more than pgbench can run.
 pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
-/// Latency limits, from pgbench's resolution (1 µs) to the length of the longest trial (a week).
+/// From pgbench's resolution (1 µs) to the longest trial (a week).
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// Settings that a study cannot change: pgthaw needs them to parse the log and to read counters and pg_stat_activity.
+/// pgthaw needs these settings to parse the log and to read counters and pg_stat_activity.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// Settings that a study cannot change: pgthaw sets them, to reach the server and its log.
+/// pgthaw sets these itself, to reach the server and its log.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
@@ -121,7 +121,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects a definition that has the name of a built-in, or that no point uses (its name may be misspelt).
+/// Rejects a definition with the name of a built-in, or that no point uses (perhaps misspelt).
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,

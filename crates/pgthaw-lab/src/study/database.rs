@@ -100,7 +100,7 @@ fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<
     Ok(spec)
 }
 
-/// Makes the path of a program beside the study file absolute. Other programs are searched in PATH at run time.
+/// Makes the path of a program beside the study file absolute. Others are searched in PATH at run time.
 pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
     let wrong = |problem: &str| format!("{key}: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
     if command.iter().flat_map(|word| word.chars()).any(char::is_control) {

@@ -127,7 +127,7 @@ pub struct Measured {
     pub load_began_after: Duration,
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// Resident bytes at the start and after each second, for each relation in the report's residency diagram.
+    /// For each relation in the report's residency diagram, at the start and after each second.
     pub relations: Vec<Vec<Bytes>>,
     /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,
@@ -153,8 +153,7 @@ impl Measured {
     }
 }
 
-/// pgbench logs whole seconds, and the trial starts on a whole second. A second without a logged line had no
-/// transaction.
+/// A second without a logged line had no transaction: trial and logged seconds start together.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

@@ -128,7 +128,7 @@ pub struct LatencyHistogram {
 
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Minimum number of transactions beyond a percentile. With fewer, the percentile would depend on chance.
+/// With fewer transactions beyond it, a percentile would depend on chance.
 const BEYOND_MIN: f64 = 10.0;
 
 const DEVIATIONS_95: f64 = 1.96;

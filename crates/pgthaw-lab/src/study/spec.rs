@@ -62,9 +62,9 @@ pub struct Sweep {
     /// How the script chooses rows, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Duration of a cold run of the script before the trials. Warmers must load only the pages that this run reads.
+    /// Duration of a cold run of the script before the trials. Warmers load the pages that it reads.
     pub wanted_seconds: Option<u32>,
-    /// True if warmers must load only the pages that the script reads in a cold trial.
+    /// Warmers load only the pages that the script reads in a cold trial.
     pub is_script_wanted: bool,
     /// Whether to measure where the server's time goes. `None`: only while the overhead is small.
     pub time: Option<bool>,
@@ -72,7 +72,7 @@ pub struct Sweep {
     /// limits of their own.
     pub memory: Option<Bytes>,
     pub fresh_copy: bool,
-    /// Command that the strategies `job`, `run`, `isolate` and `replay` run beside the load; empty without them.
+    /// Command of the strategies `job`, `run`, `isolate` and `replay`; empty without them.
     pub job: Vec<String>,
     /// Hosts that run pgbench; `None` for this host.
     pub generators: Option<Generators>,
@@ -357,8 +357,8 @@ impl Sweep {
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
-    /// Whether the load needs all bytes that warmers must load. A user's own script may need only some of them. With
-    /// `is_script_wanted`, warmers must load only the bytes that the script reads, so it needs all of them.
+    /// Whether the load needs all bytes that warmers load. A user's own script may need only some, except with
+    /// `is_script_wanted`.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }

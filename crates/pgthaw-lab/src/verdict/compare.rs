@@ -1,5 +1,5 @@
-//! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. If each
-//! point was measured twice, the differences are the noise.
+//! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. Two
+//! measurements of the same points show the noise.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -47,8 +47,8 @@ pub struct CellComparison {
     pub cycles: u32,
 }
 
-/// Fails if there is no pair of trials, or if a side matches several points: each side must give a value for every axis
-/// that the other side names.
+/// Fails without a pair of trials, or if a side matches several points: it must give a value for every axis that the
+/// other side names.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -268,9 +268,9 @@ fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Wind
 struct Pair {
     pub b: Limits,
     pub a: Limits,
-    /// Number of whole checkpoint cycles to which both trials are cut; 0 if they are not cut.
+    /// Whole checkpoint cycles to which both trials are cut; 0 if uncut.
     pub cycles: u32,
-    /// Whether the trials have different numbers of checkpoints and are not cut to whole checkpoint cycles.
+    /// Different numbers of checkpoints, and not cut to whole cycles.
     pub is_unequal: bool,
 }
 
@@ -293,8 +293,8 @@ impl PairedCell {
         compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// A ratio known only within limits counts as the value nearest to 1. So an event that did not occur in a trial
-    /// never strengthens a difference.
+    /// A ratio known only within limits counts as the value nearest to 1: an event that did not occur never strengthens
+    /// a difference.
     pub fn logs(&self) -> Vec<f64> {
         let log = |pair: &Pair| {
             let ratio = pair.b.divided_by(pair.a);

@@ -8,8 +8,8 @@ use host::failure::quote_argument;
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// The headline also names a point with less throughput than the best point, if its slowest second or its 99th
-/// percentile of latency is better by this factor.
+/// The headline also names a point with less throughput, if its slowest second or its 99th percentile of latency is
+/// better by this factor.
 const TELLING: f64 = 1.25;
 
 /// Reports which point was warm or done first, the point with the highest throughput, or both.
@@ -60,7 +60,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// Shows two decimals except for `WarmAfter`: other times often differ by less than a tenth of a second.
+    /// Two decimals except for `WarmAfter`: other times often differ by less than a tenth of a second.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };

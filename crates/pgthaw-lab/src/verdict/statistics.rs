@@ -56,8 +56,8 @@ pub struct Ratio {
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. A percentile
 /// bootstrap of twelve uniform values contained the true median in only 275 of 300 cases.
 ///
-/// Median and interval never decrease if a ratio increases. So the results for the lower and the upper limits enclose
-/// the result that longer trials would give.
+/// Median and interval never decrease if a ratio increases, so the results for lower and upper limits enclose that of
+/// longer trials.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
     let (mut lowest, mut highest): (Vec<f64>, Vec<f64>) =
@@ -148,8 +148,8 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
-/// Quantiles of Student's t, 97.5 % and 80 %, by degrees of freedom from 1. They give a two-sided test at 5 % with a
-/// power of 80 %.
+/// Quantiles of Student's t, 97.5 % and 80 %, by degrees of freedom from 1: a two-sided test at 5 % with a power of 80
+/// %.
 const T_975: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086,

@@ -1,14 +1,14 @@
-//! Determines when a trial became warm: at the first second with fewer than 0.01 blocks read from the device per
-//! transaction, provided that from then on no three consecutive seconds together reach this ratio. So a short vacuum
-//! or a reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one.
+//! When a trial became warm: at the first second with fewer than 0.01 blocks read from the device per transaction, if
+//! from then on no three consecutive seconds together reach this ratio, so that a short vacuum is no relapse. A cold
+//! plateau of throughput is as steady as a warm one.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Minimum number of blocks read in a cold tenth of a second. It is below 1, because interpolation between readings of
-/// the counter may divide the read of one block between two tenths.
+/// Minimum number of blocks read in a cold tenth of a second. Interpolation may divide the read of one block between
+/// two tenths.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -23,10 +23,10 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 
 /// Seconds until the trial was warm; `None` if it was not yet warm `SUSTAINED_SECONDS` before its end.
 ///
-/// Searches a pair of seconds for cold tenths of a second: the first warm second and its predecessor. Returns the end
-/// of the last cold tenth, or the start of the pair if no tenth is cold. A tenth is cold if its second completed no
-/// transaction, or if it read many blocks: at least `ANY_MISS`, and at least 0.1 % of the number of transactions in the
-/// last second before the pair. `tenths` has the bytes read in each tenth, counted when issued.
+/// Searches the first warm second and its predecessor for cold tenths. Returns the end of the last one, or the start of
+/// the pair. A tenth is cold if its second completed no transaction, or if it read many blocks: at least `ANY_MISS`,
+/// and at least 0.1 % of the transactions in the last second before the pair. `tenths` has the bytes read in each
+/// tenth, counted when issued.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -93,9 +93,9 @@ pub struct PassedSecond {
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates from the last seconds. With a warmer, the cache is assumed to keep growing at the same rate. Without a
-/// warmer, the workload warms the server: it reads at the same rate while the device is the bottleneck; later, its
-/// share of misses decays exponentially (docs/model.md).
+/// Extrapolates from the last seconds. With a warmer, the cache keeps growing at the same rate. Without, the workload
+/// reads at the same rate while the device is the bottleneck; later, its share of misses decays exponentially
+/// (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;

@@ -155,7 +155,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Children that the process starts later are limited too; its present children are not.
+    /// Children started later are limited too, present ones are not.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))

@@ -169,7 +169,7 @@ pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
     Hierarchy::find(Controller::Memory)?.directory_of(pid)
 }
 
-/// Moves this process into the cgroup of `pid`, which is then charged for loaded page cache.
+/// Moves this process into the cgroup of `pid`, which is charged for loaded page cache.
 pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     join_of(Controller::Memory, pid)
 }
@@ -218,7 +218,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     })
 }
 
-/// Fields of `memory.stat` that count page cache without shared memory.
+/// Page cache without shared memory, in `memory.stat`.
 const PAGE_CACHE: [&str; 2] = ["active_file", "inactive_file"];
 
 fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {

@@ -44,7 +44,7 @@ impl OwnCgroup {
     }
 
     /// Creates a cgroup near that of `pid`. In version 1 it is a child, so the parent still counts its memory. In
-    /// version 2 it is a sibling, because a cgroup with processes delegates no controller.
+    /// version 2 it is a sibling: a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
@@ -125,7 +125,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // If the recorded path contained a link, the cgroup's real name may differ from the name checked above.
+        // If the recorded path contained a link, the real name may differ from the checked one.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -149,8 +149,8 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// In version 2, a controller can be enabled only below cgroups that enable it. It stays enabled: other programs may
-/// rely on it.
+/// In version 2, a controller needs to be enabled in all cgroups above. It stays enabled: other programs may rely on
+/// it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -263,13 +263,13 @@ const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// CPU weight of all isolated processes together: in cgroup version 1, the weight of a single process in the server's
-/// cgroup; in version 2, a fifth of the weight of the server's cgroup (100).
+/// CPU weight of all isolated processes together: that of one process in the server's cgroup (version 1), a fifth of
+/// the server's cgroup (version 2).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until this value is dropped. Sets no memory limit: if pgthaw were killed, the
-/// limit would stay, and the kernel would kill backends, whose memory cannot be reclaimed.
+/// Limits some of a server's processes until dropped. Sets no memory limit: if pgthaw were killed, the limit would
+/// stay, and the kernel would kill backends.
 #[derive(Debug)]
 pub struct Isolation {
     /// Cgroup of controller io; in version 2 also memory and cpu.
@@ -315,7 +315,7 @@ impl Isolation {
         [&self.io].into_iter().chain(&self.cpu)
     }
 
-    /// True if the cgroup has `memory.reclaim` (version 2 only).
+    /// Whether the cgroup has `memory.reclaim` (version 2 only).
     pub fn can_bound_cache(&self) -> bool {
         self.can_reclaim
     }

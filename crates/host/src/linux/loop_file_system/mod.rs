@@ -1,6 +1,6 @@
 //! Image file, loop device and mount, removed at the end of a run. A later run can take over or remove those of a
 //! killed run. The image is fully written beforehand, without discards, so that no allocation is measured. Direct I/O
-//! keeps the page cache from holding all data twice.
+//! avoids caching the data twice.
 
 mod asked;
 
@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File with the study's unmount commands, to use after a killed run.
+/// The study's unmount commands, to use after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -242,7 +242,7 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // The kernel detaches a mounted loop device at the unmount, so a cleanup only has to unmount.
+        // The kernel detaches a mounted loop device at the unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }

@@ -57,7 +57,7 @@ impl PageTables {
     }
 
     /// Visits maximal runs of pages with equal activity, in order. All of `range` must be cached. Pages without visible
-    /// state count as idle.
+    /// state are idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,

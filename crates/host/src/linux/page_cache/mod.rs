@@ -92,8 +92,8 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 /// Few ranges of this size are partly cached, so counting their pages mostly suffices.
 const WINDOW_BYTES: u64 = 32 << 20;
 
-/// Returns maximal runs in order. Calls mincore only for windows that are partly cached by cachestat's count. A page
-/// still being read counts only in a full window, so measure after the reads.
+/// Returns maximal runs in order. Calls mincore only for windows that cachestat counts as partly cached. A page still
+/// being read counts only in a full window, so measure after the reads.
 pub fn read_resident_pages(file: &dyn CachedFile, page_bytes: u64) -> Result<Vec<PageRange>, Error> {
     let pages = file.size_bytes().div_ceil(page_bytes);
     let window_pages = WINDOW_BYTES / page_bytes;
@@ -156,7 +156,7 @@ impl Window {
 
 const SWITCH: &str = "/proc/sys/vm/drop_caches";
 
-/// Drops the machine's page cache, directory entries and inodes. Needs root.
+/// Drops page cache, directory entries and inodes. Needs root.
 pub fn apply_drop_caches() -> Result<(), Error> {
     rustix::fs::sync();
     fs::write(SWITCH, "3").map_err(|error| Error::file("write to", Path::new(SWITCH), error))

@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move recently used pages to its active list now, by trying to drop a dirty page, which fails.
-/// Otherwise it moves them in batches per processor (`mm/swap.c`).
+/// Makes the kernel move recently used pages to its active list now, not in batches per processor (`mm/swap.c`), by
+/// trying to drop a dirty page, which fails.
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -202,8 +202,7 @@ struct SystemFile {
 }
 
 impl SystemFile {
-    /// As `can_do_mincore` of `mm/mincore.c`: the owner, CAP_FOWNER over a known owner, or write permission. Otherwise
-    /// mincore(2) reports all pages as resident.
+    /// As `can_do_mincore` of `mm/mincore.c`; otherwise mincore(2) reports all pages as resident.
     fn is_residency_visible(&self) -> bool {
         self.owner == geteuid().as_raw()
             || (self.cache.capable_of_fowner && is_known_user(self.owner))
@@ -344,8 +343,8 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// Whether CAP_FOWNER applies to files of this user. It does not if the user namespace does not map the user, whose
-/// files then belong to the overflow user.
+/// Whether CAP_FOWNER applies to files of this user. Users whom the user namespace does not map appear as the overflow
+/// user.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
@@ -359,9 +358,8 @@ fn maps_every_user(uid_map: &str) -> bool {
 // ---- in order ----
 //
 // splice(2) passes page references from the file through a pipe to /dev/null. No splice is longer than the read-ahead
-// window; the kernel would read the rest of a longer splice page by page. Each splice ends at a multiple of the largest
-// folio: a folio in two splices would count as used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order`
-// of mm/readahead.c).
+// window, beyond which the kernel reads page by page. Each ends at a multiple of the largest folio: a folio in two
+// splices would count as used twice (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
 /// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);

@@ -67,8 +67,8 @@ impl Facts {
         }
     }
 
-    /// Pages of pgbench's built-in scripts: heap and primary key of pgbench_accounts at the default fill factor (61
-    /// rows per 8 kB page, 366 entries per leaf).
+    /// Pages of pgbench's built-in scripts: heap and primary key of pgbench_accounts (61 rows per 8 kB page, 366
+    /// entries per leaf).
     pub fn pages(&self) -> Option<f64> {
         let rows = f64::from(self.scale?) * 100_000.0;
         (!self.is_own_script).then_some(rows / 61.0 + rows / 366.0)
@@ -129,11 +129,9 @@ pub fn tell_rate(rate: f64) -> String {
     format!("{rate:.digits$}")
 }
 
-// ---- collector ----
-//
 // Pairs of buckets are merged to bound memory.
 
-/// Maximum number of buckets: enough for an hour of one-second buckets.
+/// An hour of one-second buckets.
 const MOST_BUCKETS: usize = 4096;
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use pgbench::{
     parse_transaction,
 };
 
-/// Maximum disorder of a log's times: lines of several threads may interleave.
+/// Maximum disorder of a log's times: threads' lines may interleave.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
 /// Largest accepted time: as seconds since 1970, the year 5138.
@@ -280,7 +280,7 @@ impl Reader {
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
         self.clients = self.clients.max(logged.client.saturating_add(1));
-        // Failed and skipped transactions are not counted; they only show that the log covers their time.
+        // Failed and skipped transactions only show that the log covers their time.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -299,7 +299,7 @@ impl Reader {
     }
 }
 
-/// When intervals are counted, a remainder of up to this share of an interval is ignored.
+/// Up to this share of an interval, a remainder is ignored when intervals are counted.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {

@@ -8,11 +8,11 @@ type Write = fn(f64) -> String;
 #[derive(Clone, Copy)]
 enum Show {
     Median(Write),
-    /// The median. Empty if the figure is 0 in all trials.
+    /// Empty if the figure is 0 in all trials.
     Rare(Write),
     /// Minimum and maximum. Empty for a single trial, or if the event occurred in no trial.
     Ends(Write),
-    /// Confidence interval of the median, such as `9800–10200`. Empty with too few trials.
+    /// Confidence interval of the median, `9800–10200`. Empty with too few trials.
     Interval(Write),
 }
 
@@ -91,7 +91,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // Lower limit of a figure that the trial was too short to measure, shown as `> 60`.
+    // Lower limit of a figure that the trial was too short for: `> 60`.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),
@@ -139,7 +139,7 @@ fn render_figure(figure: f64) -> String {
     if figure < 10.0 && figure.fract() != 0.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }
 
-/// Two decimals, because times often differ by less than a tenth of a second.
+/// Times often differ by less than a tenth of a second.
 fn hundredths(figure: f64) -> String {
     format!("{figure:.2}")
 }

@@ -111,7 +111,7 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
 
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// One line of verdicts per warmer. After the line of `nothing` (no warmer), the model's fits have lines of their own.
+/// A line of verdicts per warmer; after that of `nothing`, the model's fits.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =

@@ -85,7 +85,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
         true => vec![take_tools(logs, reports)],
         false => {
             let mut reports = join_progress(reports);
-            // A file named by the user must be a result. In a directory, other files are ignored.
+            // A file that the user named must be a result.
             reports.retain(|report| directory.is_none() || report.holds.is_result());
             pair(join_threads(logs), reports, directory.is_some())?
         }
@@ -95,8 +95,8 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // If logs and reports belong to several trials or to none, each file with pgbench-tools' figures per second
-        // becomes a trial of its own.
+        // If logs and reports belong to several trials or to none, each of pgbench-tools' files with figures per second
+        // becomes a trial.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -214,7 +214,7 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Whether progress lines and `transactions` agree, apart from a missing last line and rounding to one decimal.
+/// Apart from a missing last line and rounding to one decimal.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
@@ -366,8 +366,8 @@ const REPORT_BYTES_MAX: u64 = 64 << 20;
 
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline, which may be truncated.
-/// Returns whether the compressed file was truncated.
+/// Visits parsed lines; an unparsable one is an error. Skips a last line without newline. Returns whether the
+/// compressed file was truncated.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
@@ -501,8 +501,7 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Microseconds from a full second to the first transaction's begin. Each second of the run begins with this
-    /// offset.
+    /// Microseconds from a full second to the first transaction's begin; each second of the run begins with it.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
@@ -518,8 +517,7 @@ impl Survey {
         Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
-    /// Number of clients in the log, and number that the highest client number implies. Both are 0 for a log of
-    /// intervals (`--aggregate-interval`).
+    /// Number of clients in the log, and that implied by the highest client number. Both are 0 for a log of intervals.
     pub fn clients(&self) -> (u32, u32) {
         (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
     }
@@ -540,8 +538,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by the clients' sequence numbers, which have no gaps. Exceeds the number of lines if
-    /// lines are missing.
+    /// Number of transactions by the clients' sequence numbers, which have no gaps, even if lines are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)

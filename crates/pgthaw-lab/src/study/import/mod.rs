@@ -85,7 +85,7 @@ fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }
 
-/// Whether pgbench ran with --rate. Its reports and progress say so; a log alone does not.
+/// pgbench's reports and progress show --rate; a log alone does not.
 fn has_rate(options: &ImportOptions, report: &PgbenchReport) -> bool {
     let tells = report.outcome.is_some() || !report.progress.is_empty();
     report.has_rate || options.rate.is_some() && !tells
@@ -167,7 +167,7 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
         transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
         ..PgbenchOutcome::default()
     };
-    // If the log is a sample, the progress reports are preferred: they count all transactions.
+    // Unlike a log that is a sample, the progress reports count all transactions.
     let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
@@ -273,7 +273,7 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     }
 }
 
-/// pgbench schedules transactions at random, so counts of runs with the same rate differ.
+/// pgbench schedules transactions at random.
 fn are_one_rate(one: Option<f64>, other: Option<f64>, due: u64) -> bool {
     match one.zip(other) {
         Some((one, other)) => (one / other - 1.0).abs() <= SAME_RATE.max(SCATTER * (2.0 / due.max(1) as f64).sqrt()),
@@ -361,7 +361,7 @@ fn refuse(label: &str, said: &str) -> Error {
 /// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A run may stall at its end, so it may last twice its log's length plus this time.
+/// A run may stall at its end: maximum duration is twice its log's length plus this.
 const SILENT_SECONDS: f64 = 60.0;
 
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {
@@ -372,7 +372,7 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
     Ok(())
 }
 
-/// Tolerated deviation from the requested rate: the larger of this share and this many standard deviations.
+/// Tolerated deviation from the requested rate: this share, or if larger, this many standard deviations.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 
@@ -382,8 +382,8 @@ const SAME_RATE: f64 = 0.03;
 /// Minimum ratio of reported schedule lag to that expected under overload.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects `rate=` if pgbench scheduled more transactions per second than this rate. Also rejects it if pgbench
-/// scheduled fewer, but its schedule lag was too small for an overloaded server.
+/// Rejects `rate=` if pgbench scheduled more transactions per second, or fewer with too small a schedule lag for an
+/// overloaded server.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,

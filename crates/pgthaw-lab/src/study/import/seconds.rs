@@ -14,7 +14,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum length of a log in seconds: `SECONDS_MIN` plus `SECONDS_PER_BYTE` × file size. Limits memory.
+/// Maximum length of a log in seconds: `SECONDS_MIN` plus `SECONDS_PER_BYTE` × file size.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -209,7 +209,7 @@ fn from_intervals(
         let until = place.saturating_add(width as usize).min(seconds.len());
         spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    // Seconds before the first record (a transaction was in flight) or after the last record are not gaps.
+    // Seconds before the first record or after the last are not gaps: transactions were in flight.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
@@ -285,7 +285,7 @@ fn spread(interval: &Interval, seconds: &mut [Second]) {
     }
 }
 
-/// `second` counts from 0; `begun_at` is the start of second 0, in seconds since 1970 (0 if unknown).
+/// `second` counts from 0, which is `begun_at`, in seconds since 1970 (0 if unknown).
 fn empty_sample(second: i64, begun_at: i64) -> Sample {
     Sample {
         second: second as u32 + 1,

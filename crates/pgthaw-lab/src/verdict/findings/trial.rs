@@ -16,8 +16,8 @@ use postgres::{ServerStatistics, Wait};
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors count as full if they are busy for at least the share `BUSY` of the time. pgbench is then reported if it
-/// uses at least the share `GENERATOR_MIN` of the processors' time.
+/// Processors are full if busy for at least the share `BUSY` of the time. pgbench is reported if it then uses at least
+/// the share `GENERATOR_MIN` of it.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
@@ -190,7 +190,7 @@ fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
 
 pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     let asked = trial.point.rate?;
-    // pgbench starts transactions at random times, so their number scatters by its square root.
+    // pgbench starts transactions at random times.
     let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
     let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
