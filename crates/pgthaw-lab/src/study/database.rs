@@ -24,7 +24,7 @@ pub struct DatabaseSpec {
     pub initialize: Vec<String>,
     /// SQL that psql runs after `pgbench -i`.
     pub setup: Option<PathBuf>,
-    /// Programs with their arguments, run after `setup`.
+    /// Run after `setup`.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -181,7 +181,7 @@ pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// `shared_buffers = "auto"` means the database's size divided by this number.
+/// For `shared_buffers = "auto"`.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);

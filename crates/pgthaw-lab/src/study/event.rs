@@ -115,9 +115,9 @@ pub struct Seen {
 
 #[derive(Debug)]
 pub struct Measured {
-    /// Start of the trial in whole seconds since 1970.
+    /// In whole seconds.
     pub start_unix: i64,
-    /// Start of the trial since boot.
+    /// Since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
     /// Bytes read by the workload in each tenth of a second.

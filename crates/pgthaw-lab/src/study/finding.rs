@@ -300,7 +300,7 @@ impl Finding {
         )
     }
 
-    /// Text that distinguishes findings of the same kind; empty for kinds without one.
+    /// Distinguishes findings of the same kind; may be empty.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,

@@ -144,7 +144,7 @@ impl TrialGenerators {
         self.hosts.iter().filter(|host| !host.is_seen).map(|host| host.host.clone()).collect()
     }
 
-    /// Uncertainty of the start spread: the sum of the two largest uncertainties.
+    /// Sum of the two largest uncertainties.
     pub fn start_uncertainty_ms(&self) -> f64 {
         let mut uncertain: Vec<f64> = self.hosts.iter().map(|host| host.clock_uncertainty_ms).collect();
         uncertain.sort_by(|one, other| other.total_cmp(one));

@@ -25,7 +25,7 @@ const SIZE_MAX: Bytes = Bytes(4 << 40);
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// Size of the image. `None` means the size that the study should need.
+    /// `None` means the size that the study should need.
     pub size: Option<Bytes>,
 }
 

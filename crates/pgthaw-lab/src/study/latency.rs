@@ -90,7 +90,7 @@ fn empty_histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
-/// Significant digits of stored latencies: an error of at most 0.1 %.
+/// An error of at most 0.1 %.
 pub const DIGITS: u8 = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]

@@ -144,7 +144,7 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
     if needed <= free { Ok(()) } else { Err(Error::NoRoom { needed, free, directory: parent.to_owned() }) }
 }
 
-/// Maximum remaining time: 30 years.
+/// 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
 /// Seconds for stop, start, vacuum, checkpoint and statistics of a trial.
@@ -157,11 +157,11 @@ const HISTORY_SECONDS: f64 = 3.0;
 /// Speed of reads from the page cache or an unlimited disk. Assumed until measured.
 const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 
-/// Seconds to create a database, per unit of scale.
+/// Per unit of scale.
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
-/// Write speed for images, which are written in full. Assumed until measured.
+/// Images are written in full. Assumed until measured.
 const WRITE_BYTES_PER_SECOND: f64 = 500e6;
 
 const IMAGE_SPARE_BYTES: u64 = 512 << 20;
@@ -169,7 +169,7 @@ const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 /// Size of WAL with the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
-/// Size of the WAL of an idle server.
+/// Of an idle server.
 const FIRST_WAL_BYTES: u64 = 256 << 20;
 
 /// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and index leaves.

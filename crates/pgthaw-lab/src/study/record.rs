@@ -606,7 +606,7 @@ impl WarmingFigures {
     }
 }
 
-/// Share of the snapshot's pages that must be resident for a warmer to be complete: the kernel may evict some.
+/// Of the snapshot's pages, for a warmer to be complete: the kernel may evict some.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// Result of a warmer without a load.
@@ -729,7 +729,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Whether to keep a log line: a server may log every statement.
+/// A server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
@@ -757,8 +757,7 @@ fn logged_after_seconds(head: &str, start_unix: i64) -> Option<f64> {
     Some(unix - start_unix as f64)
 }
 
-/// Parses `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s,
-/// total=1.1 s; sync files=9, longest=0.005 s, average=0.001 s; …`. PostgreSQL 18 also reports SLRU buffers.
+/// PostgreSQL 18 also reports SLRU buffers.
 fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
     let (head, said) = line.split_once(COMPLETE)?;
     let seconds = |name: &str| -> Option<f64> {

@@ -30,7 +30,7 @@ use postgres::{Length, Load, Script, TransactionLog};
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of trials. With trials of 1 s, they take more than a day.
+/// With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
 /// Maxima that prevent overflow, far above what pgbench or a server can run.

@@ -53,8 +53,8 @@ pub struct Ratio {
 
 /// Each pair is from one round.
 ///
-/// The interval is that of the sign test: the number of ratios below the true median is binomial. A percentile
-/// bootstrap of twelve uniform values contained the true median in only 275 of 300 cases.
+/// The interval is that of the sign test: the number of ratios below the true median is binomial.
+/// A percentile bootstrap contains the true median too rarely.
 ///
 /// Median and interval never decrease if a ratio increases, so the results for lower and upper limits enclose that of
 /// longer trials.

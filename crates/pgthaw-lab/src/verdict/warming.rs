@@ -161,7 +161,7 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// Time limit in seconds of the trial's job, if any.
+/// In seconds.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }

@@ -572,7 +572,7 @@ struct Scope {
     tables: Vec<(PathBuf, Timestamp)>,
 }
 
-/// Maximum depth of the search for results; pgbench-tools needs 2.
+/// pgbench-tools needs 2.
 const DEPTH_MAX: usize = 8;
 
 /// Returns whether the directory contains any result, even a known one.

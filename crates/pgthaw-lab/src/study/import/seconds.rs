@@ -32,7 +32,7 @@ pub struct Measured {
     /// Seconds that `samples` cover; `None` if they cover the whole run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Whether transactions were counted by second, not by longer intervals.
+    /// Otherwise by longer intervals.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }

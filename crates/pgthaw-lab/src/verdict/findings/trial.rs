@@ -39,13 +39,13 @@ const START_SPREAD_MS_MAX: f64 = 100.0;
 pub struct Circumstances<'a> {
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
-    /// Disk of each part of the cluster; empty if there is only one device.
+    /// Empty if there is only one device.
     pub parts: Vec<(&'static str, Disk)>,
     pub may_end_early: bool,
     pub disk_name: String,
     pub seconds: &'a [Sample],
     pub measured: &'a Measured,
-    /// The model's judgement of the trial's curve; `None` if the curve is too short.
+    /// `None` if the curve is too short.
     pub judgement: Option<Judgement>,
     pub may_pause: bool,
     pub calibration: Option<&'a GeneratorCalibration>,
