@@ -183,7 +183,8 @@ impl Target {
             (None, Some(server)) => ask_databases(server).await.ok().and_then(oids_of),
             (None, None) => None,
         };
-        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
+        let directory = self.data_directory.as_ref().map(|directory| directory.path.clone());
+        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases).of(directory)
     }
 
     pub fn system_identifier(&self) -> Option<u64> {
@@ -216,7 +217,8 @@ fn databases_of(directory: &DataDirectory) -> Option<Databases> {
 }
 
 pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
-    Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
+    let situation = Situation::now(last_start_of(directory), tiers).among(databases_of(directory));
+    situation.of(Some(directory.path.clone()))
 }
 
 fn last_start_of(directory: &DataDirectory) -> LastStart {

@@ -20,8 +20,10 @@ use host::units::Bytes;
 use postgres::read_server_look;
 use terminal::{printable, render_age};
 
-const STATUS_FILE: &str = "agent.json";
-const LOCK_FILE: &str = "agent.lock";
+const PREFIX: &str = "agent-";
+const STATUS: &str = "json";
+const LOCK: &str = "lock";
+const DEFAULT_PORT: u16 = 5432;
 
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -109,7 +111,8 @@ impl Explain for AgentError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             AgentError::Another { .. } => {
-                "`pgthaw agent status` shows its state; agents of a primary and its standby on one host need different --dir".into()
+                "`pgthaw agent status` shows its state; agents of servers with the same port need different --dir"
+                    .into()
             }
             AgentError::Hangs { .. } => "look at its log, and restart it".into(),
             _ => "start `pgthaw agent`, or give the directory of its snapshots with --dir".into(),
@@ -130,14 +133,18 @@ impl StatusPlace {
     ///
     /// # Errors
     /// If another agent runs.
-    pub fn open(store: &SnapshotStore, system_identifier: u64) -> Result<(StatusPlace, Option<AgentStatus>)> {
+    pub fn open(
+        store: &SnapshotStore,
+        system_identifier: u64,
+        name: &str,
+    ) -> Result<(StatusPlace, Option<AgentStatus>)> {
         let directory = store.cluster_directory(system_identifier);
         let (found, lock) = as_owner_of(store.root(), || {
             let found = Directory::create(&directory)?;
-            let lock = found.open_or_create(LOCK_FILE, 0o600)?;
+            let lock = found.open_or_create(format!("{name}.{LOCK}"), 0o600)?;
             Ok::<_, std::io::Error>((found, lock))
         })??;
-        let previous = read(&found);
+        let previous = read(&found, name);
         // `agent status` holds the lock for a moment.
         let is_locked = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
         let is_own = (0..LOCK_TRIES).any(|_| {
@@ -149,7 +156,7 @@ impl StatusPlace {
         if !is_own {
             bail!(AgentError::Another { pid: previous.map_or(0, |status| status.pid) });
         }
-        Ok((StatusPlace { path: directory.join(STATUS_FILE), system_identifier, _lock: lock }, previous))
+        Ok((StatusPlace { path: directory.join(format!("{name}.{STATUS}")), system_identifier, _lock: lock }, previous))
     }
 
     pub fn write(&self, status: &AgentStatus) -> std::io::Result<()> {
@@ -157,9 +164,31 @@ impl StatusPlace {
     }
 }
 
-fn read(directory: &Directory) -> Option<AgentStatus> {
-    let text = directory.read_at_most(STATUS_FILE, SMALL_FILE_BYTES_MAX).ok()?;
+fn read(directory: &Directory, name: &str) -> Option<AgentStatus> {
+    let text = directory.read_at_most(format!("{name}.{STATUS}"), SMALL_FILE_BYTES_MAX).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+/// Name of the agent's files, which differs between a primary and its standby on one host.
+pub fn name_of(port: Option<u16>, container: Option<&str>) -> String {
+    let container = container.map(|name| format!("-{}", name.replace('/', "_"))).unwrap_or_default();
+    format!("{PREFIX}{}{container}", port.unwrap_or(DEFAULT_PORT))
+}
+
+/// Does not connect, as the server may not answer. If the options name no server, any only agent is meant.
+fn find_name(connection: &ConnectionArguments, directory: &Directory) -> Option<String> {
+    let container = connection.container.as_deref();
+    let options = connection.connect_options().ok()?;
+    let lock =
+        if connection.names_server() || container.is_some() { None } else { connection.open_directory().ok()? };
+    let port = lock.and_then(|directory| directory.read_lock()?.port).or(options.describe().ok()?.port);
+    let entries = directory.entries().ok()?.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    let is_name = |name: &String| name.starts_with(PREFIX);
+    let mut names =
+        entries.filter_map(|name| name.strip_suffix(&format!(".{STATUS}")).map(str::to_owned)).filter(is_name);
+    let any = names.next().filter(|_| names.next().is_none());
+    let is_named = port.is_some() || container.is_some() || connection.names_server();
+    any.filter(|_| !is_named).or_else(|| Some(name_of(port, container)))
 }
 
 /// Status of a running agent.
@@ -171,9 +200,10 @@ async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
     }
     let cluster = place.find_cluster(&store).await?;
     let directory = Directory::open(&store.cluster_directory(cluster)).map_err(|_| none())?;
-    let status = read(&directory).ok_or_else(none)?;
-    let is_running =
-        directory.open_file(LOCK_FILE).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err());
+    let name = find_name(&place.connection, &directory).ok_or_else(none)?;
+    let status = read(&directory, &name).ok_or_else(none)?;
+    let lock = directory.open_file(format!("{name}.{LOCK}"));
+    let is_running = lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err());
     let age = || render_age(status.written_at).trim_end_matches(" ago").to_owned();
     if !is_running {
         bail!(AgentError::Gone { age: age() });
