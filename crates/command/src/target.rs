@@ -11,8 +11,8 @@ use cache::{Databases, LastStart, MapInputs, Situation, Tiers};
 use host::failure::{ErrorKind, Explain};
 use host::linux::page_cache::SystemPageCache;
 use postgres::{
-    ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant, read_configured_setting,
-    read_databases,
+    Address, ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant,
+    read_configured_setting, read_databases,
 };
 use terminal::printable;
 
@@ -80,6 +80,16 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
     }
     let socket = arguments.connect_options()?.socket_file();
     Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
+}
+
+/// Address of the server, if known without connecting.
+pub fn find_address(arguments: &ConnectionArguments) -> Option<Address> {
+    let options = arguments.connect_options().ok()?;
+    let options = match arguments.open_directory().ok()?.filter(|_| !arguments.names_server()) {
+        Some(directory) => options_for(&directory.reach(directory.find_postmaster()?)?, options),
+        None => options,
+    };
+    options.describe().ok()
 }
 
 /// A cluster. At least one of `server` and `data_directory` is present.

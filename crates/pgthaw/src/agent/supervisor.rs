@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use jiff::Timestamp;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 use serde_json::Value;
@@ -23,6 +24,7 @@ use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge, nam
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, connect_to_meant, describe};
 use command::hear_signals;
 use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri, find_in_pairs};
+use host::files::{SMALL_FILE_BYTES_MAX, read_text_at_most};
 use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::{Server, ServerLook, parse_connection_string, read_server_look};
@@ -36,7 +38,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between snapshots without `--every`, at least.
 const EVERY: Duration = Duration::from_secs(5 * 60);
-/// Then also the idle time after a look, in multiples of its duration: 0.5 % of a core. Up to `REST_MAX`.
+/// Then also the idle time after a step, in multiples of its processor time: 0.5 % of a core. Up to `REST_MAX`.
 const REST: u32 = 200;
 const REST_MAX: Duration = Duration::from_secs(3600);
 
@@ -122,6 +124,8 @@ struct Running {
     step: Step,
     pid: Option<Pid>,
     started: Instant,
+    /// Of all earlier steps.
+    processor_time: Duration,
     /// When the agent sent it SIGTERM.
     stopped: Option<Instant>,
     task: JoinHandle<Result<Value, String>>,
@@ -278,7 +282,7 @@ impl Agent {
         if self.place.as_ref().is_none_or(|place| place.system_identifier != cluster) {
             let store = self.arguments.place.snapshots.open();
             let container = self.arguments.place.connection.container.as_deref();
-            let (place, previous) = StatusPlace::open(&store, cluster, &name_of(server.describe().port, container))?;
+            let (place, previous) = StatusPlace::open(&store, cluster, &name_of(&server.describe(), container))?;
             self.place = Some(place);
             let mut status = lock(&self.status);
             let previous = previous.unwrap_or_default();
@@ -386,7 +390,14 @@ impl Agent {
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let task = tokio::spawn(collect(child));
-        self.running = Some(Running { step, pid, started: Instant::now(), stopped: None, task });
+        self.running = Some(Running {
+            step,
+            pid,
+            started: Instant::now(),
+            processor_time: read_steps_time(),
+            stopped: None,
+            task,
+        });
         Ok(())
     }
 
@@ -409,16 +420,16 @@ impl Agent {
         if !self.running.as_ref().is_some_and(|running| running.task.is_finished()) {
             return;
         }
-        let Some(Running { step, started, stopped, task, .. }) = self.running.take() else { return };
-        let took = started.elapsed();
+        let Some(Running { step, processor_time, stopped, task, .. }) = self.running.take() else { return };
         let answer = task.await.unwrap_or_else(|error| Err(error.to_string()));
-        let rest = (took * REST).min(REST_MAX);
+        let rest = (read_steps_time().saturating_sub(processor_time) * REST).min(REST_MAX);
         let every = self.arguments.every;
         match &step {
             Step::Take => self.next_take = Instant::now() + every.unwrap_or(rest.max(EVERY)),
             Step::Receive => {
                 self.next_receive = Instant::now() + RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
             }
+            Step::Share(_) if every.is_none() => self.next_take += rest,
             Step::Share(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
@@ -568,6 +579,15 @@ impl Agent {
         }
         self.enter(AgentState::Stopped);
     }
+}
+
+/// Processor time of all steps that have ended.
+fn read_steps_time() -> Duration {
+    let text = read_text_at_most("/proc/self/stat".as_ref(), SMALL_FILE_BYTES_MAX).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // cutime and cstime of proc(5).
+    let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
 }
 
 /// The answer of a step, or its error.
