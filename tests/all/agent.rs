@@ -183,6 +183,68 @@ fn a_restart_is_followed_by_a_restore_and_the_end_by_a_snapshot() {
     assert!(gone.stderr.contains("does not run"), "{gone:?}");
 }
 
+/// The postmaster stays, and its start time.
+#[test]
+fn a_killed_backend_empties_shared_buffers_and_they_are_filled_again() {
+    let server = servers::start_any(&[]);
+    server.psql(TABLE);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; SELECT pg_prewarm('kept')");
+    let cached = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('kept')";
+    let before: u32 = server.psql(cached).parse().unwrap();
+    assert!(before > 1000, "{before}");
+    let _agent = Agent::start(&server, &["--every", "1h"]);
+    wait_until("a snapshot", || server.pgthaw(&["agent", "status", "--json"]).stdout.contains("\"snapshot\": \""));
+    let then = status(&server);
+    let mut victim =
+        server.command_of("psql").args(["-Xqc", "SELECT pg_sleep(600)"]).stderr(Stdio::null()).spawn().unwrap();
+    let sleeping = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'";
+    let mut pid = String::new();
+    wait_until("the victim", || {
+        pid = server.psql(sleeping);
+        !pid.is_empty()
+    });
+    kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    victim.wait().unwrap();
+    wait_until("the crash", || {
+        let found = server.pgthaw(&["agent", "status", "--json"]);
+        found.status == 0 && found.json()["server_start"] != then["server_start"]
+    });
+    ready(&server, &["--wait", "60s"]).ok();
+    assert!(status(&server)["restores"].as_u64() > then["restores"].as_u64());
+    let after: u32 = server.psql(cached).parse().unwrap();
+    // Only free buffers are filled.
+    assert!(after > before / 2, "{before} {after}");
+}
+
+#[test]
+fn a_primary_and_its_standby_share_a_directory() {
+    let mut primary = servers::start_any(&[]);
+    primary.psql(TABLE);
+    primary.pgthaw(&["agent", "setup"]).ok();
+    let standby = start_standby(&mut primary);
+    primary.cluster.start().unwrap();
+    let directory = primary.home().join("shared");
+    let place = ["--dir", directory.to_str().unwrap()];
+    let ask = |server: &TestServer, words: &[&str]| server.pgthaw(&[words, &place].concat());
+    let _agents = [Agent::start(&primary, &place), Agent::start(&standby, &place)];
+    let states = [(&primary, "keeping"), (&standby, "following")];
+    for (server, state) in states {
+        wait_until(state, || {
+            let found = ask(server, &["agent", "status", "--json"]);
+            found.status == 0 && found.json()["state"] == state
+        });
+    }
+    let own = |server: &TestServer| {
+        let list = ask(server, &["snapshot", "list", "--json"]).ok().json();
+        let names = list["snapshots"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
+        names.filter(|name| name.ends_with("-agent")).count()
+    };
+    wait_until("a snapshot of each", || own(&primary) >= 2);
+    let another = ask(&standby, &["agent"]).ends_with(1);
+    assert!(another.stderr.contains("another agent of this server already runs"), "{another:?}");
+    assert!(ask(&primary, &["ready"]).ok().stdout.contains("the primary runs"));
+}
+
 /// A role that may write to the table can only cause blocks to be missing.
 #[test]
 fn what_is_planted_in_the_schema_is_refused_and_rows_that_cannot_be_are_left_out() {
@@ -196,18 +258,68 @@ fn what_is_planted_in_the_schema_is_refused_and_rows_that_cannot_be_are_left_out
     let whole = receive().ok().json();
     assert_eq!(whole["refused_rows"], 0, "{whole:#}");
     assert!(whole["rows"].as_u64().unwrap() > 100, "{whole:#}");
-    server.psql(
-        "UPDATE pgthaw.warm_set SET bitmaps = ARRAY['\\x00112233445566778899'::bytea] WHERE path = (SELECT min(path) FROM pgthaw.warm_set);
-         UPDATE pgthaw.warm_set SET heats = '{}' WHERE path = (SELECT max(path) FROM pgthaw.warm_set);
-         INSERT INTO pgthaw.warm_set VALUES ('../../etc/passwd', 'main', '{}', 1, '{os}', '{0}', '{}')",
-    );
+    server.psql("CREATE TABLE saved AS TABLE pgthaw.warm_set");
+    let kept = server.psql("SELECT pg_relation_filepath('kept')");
+    let hostile = [
+        "bitmaps[1] = '\\x00112233445566778899'",
+        "bitmaps[1] = decode(repeat('00', 70000000), 'hex')",
+        "bitmaps[1] = NULL",
+        "bitmaps = ARRAY[bitmaps]",
+        "bitmaps = '{}'",
+        "bitmaps = bitmaps || bitmaps[1], tiers = tiers || tiers[1], heats = heats || heats[1]",
+        "heats = '{}'",
+        "heats[1] = -5",
+        "heats[1] = 2000000000",
+        "tiers[1] = 'disk'",
+        "tiers[1] = repeat('x', 200000)",
+        "tiers = tiers || 'os'::text",
+        "relation_blocks = -1",
+        "relation_blocks = 0",
+        "relation_blocks = 9223372036854775807",
+        "relation = '{}'",
+        "relation = repeat(' ', 200000)::bytea",
+        "fork = E'ma\\nin'",
+        "path = '../../etc/passwd'",
+        "path = path || '0'",
+    ];
+    for (at, change) in hostile.iter().enumerate() {
+        let order = format!("path <> '{kept}' AND fork = 'main' ORDER BY path OFFSET {at} LIMIT 1");
+        let one = format!("path = (SELECT path FROM saved WHERE {order}) AND fork = 'main'");
+        server.psql(&format!("UPDATE pgthaw.warm_set SET {change} WHERE {one}"));
+    }
     let some = receive().ok().json();
-    assert!(some["refused_rows"].as_u64().unwrap() >= 3, "{some:#}");
+    assert_eq!(some["refused_rows"].as_u64(), Some(hostile.len() as u64), "{some:#}");
+    assert!(some["failure"].as_str().unwrap().contains("left out 20 of"), "{some:#}");
     assert!(some["wanted_bytes"].as_u64() > Some(20_000_000), "nothing else is lost: {some:#}");
-    server.psql("UPDATE pgthaw.warm_set_state SET format = 2");
-    let newer = receive().ends_with(2);
-    assert!(newer.stderr.contains("another version of pgthaw wrote the warm set"), "{newer:?}");
-    server.psql("UPDATE pgthaw.warm_set_state SET format = 1");
+    server.psql("TRUNCATE pgthaw.warm_set; INSERT INTO pgthaw.warm_set TABLE saved");
+    for (column, value, told) in [
+        ("format", "2", "another version of pgthaw wrote the warm set"),
+        ("system_identifier", "1", "of another cluster (system identifier 1)"),
+        ("taken_at", "'infinity'", "read the warm set"),
+    ] {
+        server.psql(&format!(
+            "CREATE TABLE state AS TABLE pgthaw.warm_set_state; UPDATE pgthaw.warm_set_state SET {column} = {value}"
+        ));
+        let refused = receive();
+        assert!(refused.status != 0 && refused.stderr.contains(told), "{refused:?}");
+        server.psql("TRUNCATE pgthaw.warm_set_state; INSERT INTO pgthaw.warm_set_state TABLE state; DROP TABLE state");
+    }
+    // A clock that is an hour ahead, and duplicates.
+    server.psql(
+        "UPDATE pgthaw.warm_set_state SET taken_at = taken_at + interval '1 hour';
+         ALTER TABLE pgthaw.warm_set DROP CONSTRAINT warm_set_pkey; INSERT INTO pgthaw.warm_set TABLE saved",
+    );
+    let twice = receive().ok().json();
+    assert!(twice["refused_rows"].as_u64() > Some(100), "{twice:#}");
+    assert!(twice["wanted_bytes"].as_u64() > Some(40_000_000), "{twice:#}");
+    server.psql("UPDATE pgthaw.warm_set SET heats = '{}'");
+    let none = receive();
+    assert!(none.status != 0 && none.stderr.contains("no row of the warm set is readable"), "{none:?}");
+    server.psql("TRUNCATE pgthaw.warm_set; ALTER TABLE pgthaw.warm_set ADD PRIMARY KEY (path, fork)");
+    // After pg_upgrade, the primary writes everything anew.
+    server.psql("UPDATE pgthaw.warm_set_state SET system_identifier = 1");
+    as_keeper(&["agent", "prepare-switchover"]).ok();
+    assert_eq!(receive().ok().json()["refused_rows"], 0);
     // The superuser does not use what another role may change; the role itself does.
     let superuser = server.pgthaw(&["agent", "receive"]).ends_with(2);
     assert!(superuser.stderr.contains("schema pgthaw belongs to keeper"), "{superuser:?}");

@@ -2,6 +2,7 @@
 //! always right.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -33,15 +34,25 @@ pub struct Situation {
     pub now: Timestamp,
     /// Databases that exist now. `None` if unknown: no database then counts as dropped.
     pub databases: Option<Databases>,
+    /// The server's data directory, as a primary and its standby on one host have the same snapshots. `None` if unknown.
+    pub directory: Option<PathBuf>,
 }
 
 impl Situation {
     pub fn now(start: LastStart, tiers: Tiers) -> Situation {
-        Situation { start, tiers, now: Timestamp::now(), databases: None }
+        Situation { start, tiers, now: Timestamp::now(), databases: None, directory: None }
     }
 
     pub fn among(self, databases: Option<Databases>) -> Situation {
         Situation { databases, ..self }
+    }
+
+    pub fn of(self, directory: Option<PathBuf>) -> Situation {
+        Situation { directory, ..self }
+    }
+
+    fn is_of_another(&self, header: &SnapshotHeader) -> bool {
+        self.directory.as_ref().zip(header.source.data_directory.as_ref()).is_some_and(|(own, its)| own != its)
     }
 
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
@@ -72,17 +83,21 @@ pub enum Reason {
 }
 
 /// Chooses the newest snapshot that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. If
-/// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers.
+/// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers. Snapshots of another
+/// data directory count only if none from before the start is of this one.
 ///
 /// `headers`: from `Situation::count`, in the store's order (newest first). A snapshot with an unreliable timestamp
 /// (`says_nothing`) counts as from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
-    let Situation { start, tiers, now, .. } = *situation;
-    let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
+    let &Situation { start, tiers, now, .. } = situation;
+    let mut filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let is_before = |at: &usize| match start {
         LastStart::At(start) => headers[*at].taken_at < start || says_nothing(headers, *at, now),
         LastStart::NotRunning | LastStart::Unknown => true,
     };
+    if filled.iter().any(|at| is_before(at) && !situation.is_of_another(&headers[*at])) {
+        filled.retain(|at| !situation.is_of_another(&headers[*at]));
+    }
     let before: Vec<usize> = filled.iter().copied().filter(is_before).collect();
     let Some(warmest) = find_warmest(headers, &before, tiers) else {
         return find_newest(headers, filled, now).map(|at| (at, Reason::NewestSinceStart));
@@ -98,12 +113,11 @@ pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usiz
 }
 
 /// Finds a snapshot warmer than `than`; `None` unless `than` is clearly colder (`CLEARLY`).
-pub fn find_warmer(
-    headers: &[SnapshotHeader],
-    than: &SnapshotHeader,
-    &Situation { tiers, now, .. }: &Situation,
-) -> Option<usize> {
-    let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
+pub fn find_warmer(headers: &[SnapshotHeader], than: &SnapshotHeader, situation: &Situation) -> Option<usize> {
+    let &Situation { tiers, now, .. } = situation;
+    let is_own = |at: &usize| !situation.is_of_another(&headers[*at]);
+    let is_filled = |at: &usize| Warmth::of(&headers[*at], tiers).is_some();
+    let filled: Vec<usize> = (0..headers.len()).filter(is_own).filter(is_filled).collect();
     let warmest = find_warmest(headers, &filled, tiers)?;
     let warmer = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
     is_clearly_colder(than, &headers[warmer], tiers).then_some(warmer)
@@ -318,6 +332,27 @@ mod tests {
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
         kept[2] = (120, Some(1000), Some(100));
         assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
+    }
+
+    #[test]
+    fn snapshots_of_another_server_on_this_host_count_only_without_own_ones() {
+        let of = |directory: &str, second, blocks| {
+            let mut one = header(second, Some(blocks), Some(100));
+            one.source.data_directory = Some(directory.into());
+            one
+        };
+        let situation = Situation { now: second(1000), ..Situation::now(at(100), Tiers::BOTH) };
+        let chosen = |headers: &[SnapshotHeader]| {
+            let newest_first: Vec<SnapshotHeader> = headers.iter().rev().cloned().collect();
+            let (at, _) = choose(&newest_first, &situation.clone().of(Some("/b".into()))).unwrap();
+            headers.len() - 1 - at
+        };
+        let [first, second, third] = [of("/b", 10, 500), of("/a", 20, 1000), of("/a", 200, 1000)];
+        assert_eq!(chosen(&[first.clone(), second.clone(), third.clone()]), 0);
+        assert_eq!(chosen(&[second.clone(), third]), 1, "a moved or promoted server");
+        assert_eq!(chosen(&[second, of("/b", 200, 20)]), 0, "the first start in this directory");
+        let over_sql = header(30, Some(500), Some(100));
+        assert_eq!(chosen(&[first, over_sql]), 1, "it may be of this server");
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub fn compute_share(
     everything: bool,
     is_partial: bool,
 ) -> Share {
+    let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
+    let everything = everything || is_of_other;
     let known: HashMap<(&str, &str), (&WarmRow, Levels)> =
         old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, read_levels(row)))).collect();
     let rows: Vec<(WarmRow, Levels)> = map.relations.iter().flat_map(rows_of_relation(map.os_heat)).collect();
@@ -71,7 +73,8 @@ pub fn compute_share(
     let of_old: u64 = known.values().map(|(_, levels)| blocks(levels)).sum();
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
-        *tier == TierState::Measured || old.is_none_or(|old| parse_tier(text(&old.state)) != Some(TierState::Measured))
+        let is_known = *tier == TierState::Measured || is_of_other;
+        is_known || old.is_none_or(|old| parse_tier(text(&old.state)) != Some(TierState::Measured))
     };
     if !knows(&map.os, |state| &state.os) || !knows(&map.buffers, |state| &state.buffers) {
         return Share::default();
@@ -118,6 +121,7 @@ pub fn compute_share(
     let changed: Vec<WarmRow> = changed.into_iter().map(|(_, row)| row).filter(|row| fits(row.size())).collect();
     let gone: Vec<(String, String)> = gone.into_iter().filter(|_| fits(0)).collect();
     let state = WarmState {
+        system_identifier: map.source.system_identifier,
         taken_at: map.taken_at,
         os: encode_tier(&map.os),
         buffers: encode_tier(&map.buffers),
@@ -206,7 +210,7 @@ fn compute_change(old: &Levels, new: &Levels, everything: bool) -> Option<u64> {
 /// Leaves out and counts rows that contradict themselves or others, or take too much memory.
 pub fn decode_warm_set(set: WarmSet, source: MapSource) -> (Map, usize) {
     let mut collector = Collector::default();
-    let mut refused = 0;
+    let mut refused = set.refused;
     let mut rows = set.rows;
     // Forks in PostgreSQL's order, as in a snapshot.
     let order = |row: &WarmRow| (row.path.clone(), Fork::from_name(&row.fork));
@@ -322,7 +326,7 @@ mod tests {
         let replaced: Vec<_> = share.changed.iter().map(key).chain(share.gone).collect();
         rows.retain(|row| !replaced.contains(&key(row)));
         rows.extend(share.changed);
-        WarmSet { state: share.state.unwrap(), rows }
+        WarmSet { state: share.state.unwrap(), rows, refused: 0 }
     }
 
     #[test]

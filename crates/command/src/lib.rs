@@ -28,6 +28,6 @@ pub use program::{NoThreads, Panicked, hear_signals, keep_private, run_caught, s
 pub use running::run_program;
 pub use settings::{SettingsError, explain_refused, find_successor, is_option, list_gone, read_command_line};
 pub use target::{
-    LabArguments, NotALabServer, Scope, Target, connect_to_meant, find_cluster, find_directory, is_lab_server,
-    is_served_invisibly, page_cache_of, require_lab_server, situation_of,
+    LabArguments, NotALabServer, Scope, Target, connect_to_meant, find_address, find_cluster, find_directory,
+    is_lab_server, is_served_invisibly, page_cache_of, require_lab_server, situation_of,
 };

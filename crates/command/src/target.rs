@@ -11,8 +11,8 @@ use cache::{Databases, LastStart, MapInputs, Situation, Tiers};
 use host::failure::{ErrorKind, Explain};
 use host::linux::page_cache::SystemPageCache;
 use postgres::{
-    ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant, read_configured_setting,
-    read_databases,
+    Address, ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant,
+    read_configured_setting, read_databases,
 };
 use terminal::printable;
 
@@ -80,6 +80,16 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
     }
     let socket = arguments.connect_options()?.socket_file();
     Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
+}
+
+/// Address of the server, if known without connecting.
+pub fn find_address(arguments: &ConnectionArguments) -> Option<Address> {
+    let options = arguments.connect_options().ok()?;
+    let options = match arguments.open_directory().ok()?.filter(|_| !arguments.names_server()) {
+        Some(directory) => options_for(&directory.reach(directory.find_postmaster()?)?, options),
+        None => options,
+    };
+    options.describe().ok()
 }
 
 /// A cluster. At least one of `server` and `data_directory` is present.
@@ -183,7 +193,8 @@ impl Target {
             (None, Some(server)) => ask_databases(server).await.ok().and_then(oids_of),
             (None, None) => None,
         };
-        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
+        let directory = self.data_directory.as_ref().map(|directory| directory.path.clone());
+        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases).of(directory)
     }
 
     pub fn system_identifier(&self) -> Option<u64> {
@@ -216,7 +227,8 @@ fn databases_of(directory: &DataDirectory) -> Option<Databases> {
 }
 
 pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
-    Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
+    let situation = Situation::now(last_start_of(directory), tiers).among(databases_of(directory));
+    situation.of(Some(directory.path.clone()))
 }
 
 fn last_start_of(directory: &DataDirectory) -> LastStart {

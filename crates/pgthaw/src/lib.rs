@@ -37,6 +37,6 @@ pub use snapshot::{SnapshotPlace, SnapshotsArguments};
 
 pub use command::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, Scope, Target,
-    connect_to_meant, describe, explain, find_cluster, find_directory, is_lab_server, is_served_invisibly,
-    page_cache_of, require_lab_server, situation_of,
+    connect_to_meant, describe, explain, find_address, find_cluster, find_directory, is_lab_server,
+    is_served_invisibly, page_cache_of, require_lab_server, situation_of,
 };

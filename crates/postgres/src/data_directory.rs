@@ -352,9 +352,10 @@ pub struct Postmaster {
 }
 
 impl Postmaster {
-    /// Start time from the process's age, which clock changes do not affect; else `started_at`.
+    /// Start time from the process's age, which clock changes do not affect; else `started_at`. After a crash, the
+    /// start of the new shared memory.
     pub fn read_start(&self) -> Option<Timestamp> {
-        read_start(self.pid).or(self.started_at)
+        read_start(self.pid).or(self.started_at).max(find_checkpointer(self.pid).and_then(read_start))
     }
 }
 
@@ -403,6 +404,16 @@ pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
         listen_address: address.filter(|address| *address != "*").map(str::to_owned),
         started_at: start.and_then(|start| Timestamp::from_second(start.parse().ok()?).ok()),
     })
+}
+
+fn find_checkpointer(postmaster: u32) -> Option<u32> {
+    let is_it = |process: &Process| {
+        process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster))
+            && process
+                .cmdline()
+                .is_ok_and(|words| words.first().is_some_and(|title| title.trim().ends_with("checkpointer")))
+    };
+    all_processes().ok()?.flatten().find(is_it).and_then(|process| pid_of(&process))
 }
 
 fn read_start(pid: u32) -> Option<Timestamp> {

@@ -27,6 +27,8 @@ pub enum Error {
     NoWarmSet { database: String },
     #[error("another version of pgthaw wrote the warm set (format {format})")]
     OtherWarmSet { format: i32 },
+    #[error("the warm set is of another cluster (system identifier {identifier}), as after pg_upgrade or from a dump")]
+    WarmSetOfOther { identifier: u64 },
     #[error("the schema pgthaw is not safe to use: {finding}")]
     Untrusted { finding: Finding },
     #[error("found no container \"{container}\" on this host")]
@@ -257,6 +259,7 @@ impl Explain for Error {
             | Error::NoServerInContainer { .. }
             | Error::NoWarmSet { .. }
             | Error::OtherWarmSet { .. }
+            | Error::WarmSetOfOther { .. }
             | Error::Untrusted { .. }
             | Error::DatabaseMissing { .. }
             | Error::DatabaseUnknown { .. }
@@ -288,6 +291,7 @@ impl Explain for Error {
             }
             Error::NoWarmSet { .. } => "`pgthaw agent setup` creates it on the primary",
             Error::OtherWarmSet { .. } => "use the same version of pgthaw for all agents of a primary and its standbys",
+            Error::WarmSetOfOther { .. } => "the agent of the primary replaces it",
             Error::Untrusted { finding } => return Some(finding.remedy()),
             Error::InContainer { .. } => "use -h and -p to give an address that leads to the server",
             Error::NotRunning { .. } => "start the server, or give its address with -h and -p",

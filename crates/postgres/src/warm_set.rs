@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
 
 use super::answer::{in_time, within};
@@ -47,6 +47,8 @@ impl WarmRow {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmState {
+    /// Differs from the server's after pg_upgrade, or if a dump brought the table.
+    pub system_identifier: u64,
     pub taken_at: Timestamp,
     /// State of each tier, and source of the heat, as in a snapshot file.
     pub os: String,
@@ -61,6 +63,8 @@ pub struct WarmState {
 pub struct WarmSet {
     pub state: WarmState,
     pub rows: Vec<WarmRow>,
+    /// Number of rows that are too large or of another type.
+    pub refused: usize,
 }
 
 /// Creates the tables. Run as a superuser, or as an owner of the database.
@@ -98,15 +102,8 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
         let mut rows = Vec::new();
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
-            let row = WarmRow {
-                path: row.try_get("path")?,
-                fork: row.try_get("fork")?,
-                relation: row.try_get("relation")?,
-                relation_blocks: row.try_get("relation_blocks")?,
-                tiers: row.try_get("tiers")?,
-                heats: row.try_get("heats")?,
-                bitmaps: row.try_get("bitmaps")?,
-            };
+            // Such as an array of two dimensions, or with a NULL.
+            let Ok(row) = read_row(&row) else { continue };
             bytes += row.size() + ROW_MEMORY_BYTES;
             if bytes > BYTES_MAX {
                 return Err(sqlx::Error::Protocol(format!("the warm set has more than {BYTES_MAX} bytes")));
@@ -114,10 +111,25 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
             rows.push(row);
         }
         drop(found);
+        let count = sqlx::query_scalar("SELECT pg_catalog.count(*) FROM pgthaw.warm_set");
+        let count: i64 = count.fetch_one(&mut *transaction).await?;
         transaction.rollback().await?;
-        Ok(Ok(Some(WarmSet { state, rows })))
+        let refused = usize::try_from(count).unwrap_or(0).saturating_sub(rows.len());
+        Ok(Ok(Some(WarmSet { state, rows, refused })))
     };
     in_time(ACTION, read).await?
+}
+
+fn read_row(row: &PgRow) -> Result<WarmRow, sqlx::Error> {
+    Ok(WarmRow {
+        path: row.try_get("path")?,
+        fork: row.try_get("fork")?,
+        relation: row.try_get("relation")?,
+        relation_blocks: row.try_get("relation_blocks")?,
+        tiers: row.try_get("tiers")?,
+        heats: row.try_get("heats")?,
+        bitmaps: row.try_get("bitmaps")?,
+    })
 }
 
 /// Format of the tables if it is another one.
@@ -135,6 +147,7 @@ async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<Warm
     };
     match row.try_get("format")? {
         FORMAT => Ok(Some(Ok(WarmState {
+            system_identifier: row.try_get::<i64, _>("system_identifier")?.cast_unsigned(),
             taken_at: time("taken_at")?,
             os: row.try_get("os")?,
             buffers: row.try_get("buffers")?,
@@ -175,6 +188,7 @@ pub async fn write_warm_set(
         let query = sqlx::query(include_str!("sql/warm_set_state_put_13.sql")).bind(FORMAT);
         let query = query.bind(seconds(state.taken_at)).bind(&state.os).bind(&state.buffers).bind(&state.os_heat);
         let query = query.bind(state.written_bytes).bind(seconds(state.written_since));
+        let query = query.bind(state.system_identifier.cast_signed());
         query.execute(&mut *transaction).await?;
         transaction.commit().await.map(Ok)
     };
@@ -185,7 +199,7 @@ pub async fn write_warm_set(
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLook {
     pub in_recovery: bool,
-    /// Seconds since 1970 by the server's clock: identifies the start.
+    /// Seconds since 1970 by the server's clock: identifies the start, or the restart after a crash.
     pub start: f64,
     pub uptime: Duration,
     /// Positions of a standby that receives WAL and does not pause its replay, in bytes.

@@ -221,14 +221,17 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Removes and returns old snapshots with the label of `just_taken`. Keeps `just_taken` and the `keep` newest. Also
+    /// Removes and returns old snapshots with the label and data directory of `just_taken`. Keeps `just_taken` and the `keep` newest. Also
     /// keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a restart; for this,
     /// only blocks of `databases` count.
     pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
-        let labelled_alike = generations.filter(|one| one.label() == just_taken.label());
+        let directory = |one: &Generation| one.read_unverified().ok().map(|header| header.source.data_directory);
+        let own = directory(just_taken);
+        let is_of_another = |one: &Generation| directory(one).zip(own.as_ref()).is_some_and(|(its, own)| its != *own);
+        let alike = generations.filter(|one| one.label() == just_taken.label() && !is_of_another(one));
         let mut younger = 0;
-        let (kept, mut old): (Vec<Generation>, Vec<Generation>) = labelled_alike.partition(|one| {
+        let (kept, mut old): (Vec<Generation>, Vec<Generation>) = alike.partition(|one| {
             younger += 1;
             younger <= keep.max(1) || one.name == just_taken.name
         });

@@ -129,6 +129,20 @@ fn a_clock_that_is_set_back_costs_no_snapshot() {
 }
 
 #[test]
+fn a_primary_and_its_standby_on_one_host_leave_each_other_theirs() {
+    let (_directory, store) = store();
+    let taken = |second: i64, directory: &str| {
+        let mut one = snapshot(1_700_000_000 + second, Some("agent"));
+        one.map.source.data_directory = Some(directory.into());
+        store.keep(&one).unwrap()
+    };
+    let first = [taken(0, "/a"), taken(1, "/b"), taken(2, "/a"), taken(3, "/a")];
+    let dropped = store.prune(&first[3], 1, None).unwrap();
+    assert_eq!(dropped.len(), 2, "{dropped:?}");
+    assert_eq!(names(&store), [&*first[3].name, &first[1].name]);
+}
+
+#[test]
 fn names_without_a_number_come_before_those_that_have_one() {
     let (_directory, store) = store();
     let kept = store.keep(&snapshot(1_600_000_000, None)).unwrap();

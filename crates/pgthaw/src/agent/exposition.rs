@@ -46,7 +46,7 @@ pub fn render_metrics(status: &AgentStatus) -> String {
         "Bytes of the primary's warm set in neither cache.",
         bytes(status.missing_bytes),
     );
-    let age = status.snapshot_taken_at.map(|taken_at| Timestamp::now().duration_since(taken_at).as_secs_f64());
+    let age = status.snapshot_taken_at.map(|taken_at| Timestamp::now().duration_since(taken_at).as_secs_f64().max(0.0));
     put("pgthaw_snapshot_age_seconds", "Age of the newest snapshot, or of the primary's warm set.", one(age));
     put("pgthaw_replay_lag_seconds", "Lag of the standby's replay.", one(status.replay_lag_seconds));
     put("pgthaw_restores_total", "Restores since the agent's start.", one(Some(status.restores as f64)));

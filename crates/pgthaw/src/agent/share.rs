@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::snapshot::take_into;
 use crate::{ExitStatus, OutputArguments, SnapshotPlace, Target, read_current_map};
-use cache::{Map, Snapshot, compute_share, compute_warmth, decode_warm_set};
+use cache::{LastStart, Map, Snapshot, SnapshotHeader, compute_share, compute_warmth, decode_warm_set};
 use host::failure::Explain as _;
 use host::units::Bytes;
-use postgres::{Error, Server, has_warm_set, read_warm_set, write_warm_set};
+use postgres::{Error, has_warm_set, read_warm_set, write_warm_set};
 
 /// Label of the agent's own snapshots, and of those that came from the primary.
 pub const OWN_LABEL: &str = "agent";
@@ -25,7 +25,7 @@ pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) 
     let server = target.require_server()?;
     let store = place.snapshots.open();
     let (snapshot, _) = take_into(&target, &store, Some(OWN_LABEL.to_owned()), KEPT, output).await?;
-    let Some(answer) = write(server, &snapshot.map, true, is_partial(place)).await? else {
+    let Some(answer) = write(&target, &snapshot.map, true, is_partial(place)).await? else {
         bail!(Error::NoWarmSet { database: server.database.clone() });
     };
     terminal::print_answer(&answer, output.json, || {
@@ -40,8 +40,7 @@ pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) 
 
 pub async fn share(snapshot: &Path, place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&place.connection).await?;
-    let server = target.require_server()?;
-    let answer = write(server, &Snapshot::read(snapshot)?.map, false, is_partial(place)).await?;
+    let answer = write(&target, &Snapshot::read(snapshot)?.map, false, is_partial(place)).await?;
     let answer = answer.unwrap_or_else(|| json!({ "rows": null }));
     terminal::print_answer(&answer, output.json, || answer.to_string())?;
     Ok(ExitStatus::Done)
@@ -53,13 +52,14 @@ fn is_partial(place: &SnapshotPlace) -> bool {
 }
 
 /// `None` without the table.
-async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -> Result<Option<Value>> {
+async fn write(target: &Target, map: &Map, everything: bool, is_partial: bool) -> Result<Option<Value>> {
+    let server = target.require_server()?;
     let mut connection = server.connect_to(&server.database).await?;
     if !has_warm_set(&mut connection).await? {
         return Ok(None);
     }
     let old = read_warm_set(&mut connection).await?;
-    let started_at = server.started_at.unwrap_or(Timestamp::UNIX_EPOCH);
+    let started_at = if let LastStart::At(start) = target.last_start() { start } else { Timestamp::UNIX_EPOCH };
     let share = compute_share(old.as_ref(), map, started_at, everything, is_partial);
     if let Some(state) = &share.state {
         write_warm_set(&mut connection, state, &share.changed, &share.gone).await?;
@@ -86,14 +86,24 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
     };
     drop(connection);
     let now = read_current_map(&target, &store, output.without_progress()).await?;
-    let rows = set.rows.len();
+    let (identifier, rows) = (set.state.system_identifier, set.rows.len() + set.refused);
+    if identifier != now.source.system_identifier {
+        bail!(Error::WarmSetOfOther { identifier });
+    }
     let (wanted, refused) = decode_warm_set(set, now.source.clone());
+    if rows > 0 && wanted.relations.is_empty() {
+        bail!("no row of the warm set is readable ({rows} rows)");
+    }
     let warmth = compute_warmth(&wanted, &now);
     let bytes = |blocks: u64| Bytes(blocks * u64::from(now.source.block_size));
     let mut stored = store.read_generations(now.source.system_identifier)?;
     stored.retain(|one| one.label() == Some(PRIMARY_LABEL));
     let taken_at = wanted.taken_at;
-    let known = stored.iter().find(|one| one.read_unverified().is_ok_and(|header| header.taken_at == taken_at));
+    // Another standby on this host removes its own.
+    let is_known = |header: SnapshotHeader| {
+        header.taken_at == taken_at && header.source.data_directory == now.source.data_directory
+    };
+    let known = stored.iter().find(|one| one.read_unverified().is_ok_and(is_known));
     let (name, failure) = match known {
         Some(known) => (Some(known.name.clone()), None),
         None => match store.keep(&Snapshot::new(wanted, Some(PRIMARY_LABEL.to_owned()))) {
@@ -105,6 +115,8 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
             Err(error) => (stored.first().map(|one| one.name.clone()), Some(error.with_hint())),
         },
     };
+    let text = format!("left out {refused} of {rows} rows of the warm set, which are not readable");
+    let failure = failure.or((refused > 0).then_some(text));
     let answer = json!({
         "snapshot": name,
         "failure": failure,

@@ -12,16 +12,18 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 use super::arguments::ReadyArguments;
-use crate::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotPlace, connect_to_meant};
+use crate::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotPlace, connect_to_meant, find_address};
 use cache::{SnapshotStore, Warmth};
 use host::failure::{ErrorKind, Explain};
 use host::files::{Directory, SMALL_FILE_BYTES_MAX, as_owner_of, write_whole};
 use host::units::Bytes;
-use postgres::read_server_look;
+use postgres::{Address, read_server_look};
 use terminal::{printable, render_age};
 
-const STATUS_FILE: &str = "agent.json";
-const LOCK_FILE: &str = "agent.lock";
+const PREFIX: &str = "agent-";
+const STATUS: &str = "json";
+const LOCK: &str = "lock";
+const DEFAULT_PORT: u16 = 5432;
 
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -95,7 +97,7 @@ pub enum AgentError {
     None { directory: PathBuf },
     #[error("the agent of this server does not run: its last status is {age} old")]
     Gone { age: String },
-    #[error("the agent of this server hangs: its last status is {age} old")]
+    #[error("the agent of this server hangs, or cannot write its status, which is {age} old")]
     Hangs { age: String },
     #[error("another agent of this server already runs (process {pid})")]
     Another { pid: u32 },
@@ -109,9 +111,10 @@ impl Explain for AgentError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             AgentError::Another { .. } => {
-                "`pgthaw agent status` shows its state; agents of a primary and its standby on one host need different --dir".into()
+                "`pgthaw agent status` shows its state; agents of servers with the same port need different --dir"
+                    .into()
             }
-            AgentError::Hangs { .. } => "look at its log, and restart it".into(),
+            AgentError::Hangs { .. } => "look at its log and at the free disk space, and restart it".into(),
             _ => "start `pgthaw agent`, or give the directory of its snapshots with --dir".into(),
         })
     }
@@ -130,14 +133,18 @@ impl StatusPlace {
     ///
     /// # Errors
     /// If another agent runs.
-    pub fn open(store: &SnapshotStore, system_identifier: u64) -> Result<(StatusPlace, Option<AgentStatus>)> {
+    pub fn open(
+        store: &SnapshotStore,
+        system_identifier: u64,
+        name: &str,
+    ) -> Result<(StatusPlace, Option<AgentStatus>)> {
         let directory = store.cluster_directory(system_identifier);
         let (found, lock) = as_owner_of(store.root(), || {
             let found = Directory::create(&directory)?;
-            let lock = found.open_or_create(LOCK_FILE, 0o600)?;
+            let lock = found.open_or_create(format!("{name}.{LOCK}"), 0o600)?;
             Ok::<_, std::io::Error>((found, lock))
         })??;
-        let previous = read(&found);
+        let previous = read(&found, name);
         // `agent status` holds the lock for a moment.
         let is_locked = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
         let is_own = (0..LOCK_TRIES).any(|_| {
@@ -149,7 +156,7 @@ impl StatusPlace {
         if !is_own {
             bail!(AgentError::Another { pid: previous.map_or(0, |status| status.pid) });
         }
-        Ok((StatusPlace { path: directory.join(STATUS_FILE), system_identifier, _lock: lock }, previous))
+        Ok((StatusPlace { path: directory.join(format!("{name}.{STATUS}")), system_identifier, _lock: lock }, previous))
     }
 
     pub fn write(&self, status: &AgentStatus) -> std::io::Result<()> {
@@ -157,9 +164,37 @@ impl StatusPlace {
     }
 }
 
-fn read(directory: &Directory) -> Option<AgentStatus> {
-    let text = directory.read_at_most(STATUS_FILE, SMALL_FILE_BYTES_MAX).ok()?;
+fn read(directory: &Directory, name: &str) -> Option<AgentStatus> {
+    let text = directory.read_at_most(format!("{name}.{STATUS}"), SMALL_FILE_BYTES_MAX).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+/// Name of the agent's files, which differs between a primary and its standby on one host.
+pub fn name_of(address: &Address, container: Option<&str>) -> String {
+    let socket = address.host.as_deref().filter(|host| host.starts_with('/'));
+    let parts = [socket, container].into_iter().flatten().map(|part| format!("-{}", part.replace('/', "_")));
+    format!("{PREFIX}{}{}", address.port.unwrap_or(DEFAULT_PORT), parts.collect::<String>())
+}
+
+/// If the options and variables name no server, any only agent is meant.
+fn find_name(connection: &ConnectionArguments, directory: &Directory) -> Option<String> {
+    let container = connection.container.as_deref();
+    let address = find_address(connection).unwrap_or_default();
+    let entries = directory.entries().ok()?.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    let names = entries.filter_map(|name| name.strip_suffix(&format!(".{STATUS}")).map(str::to_owned));
+    let mut names = names.filter(|name| name.starts_with(PREFIX));
+    let any = names.next().filter(|_| names.next().is_none());
+    let is_named = address.host.is_some() || address.port.is_some() || container.is_some() || connection.names_server();
+    any.filter(|_| !is_named).or_else(|| Some(name_of(&address, container)))
+}
+
+/// Status of an agent, and whether it runs.
+fn find_in(store: &SnapshotStore, cluster: u64, connection: &ConnectionArguments) -> Option<(AgentStatus, bool)> {
+    let directory = Directory::open(&store.cluster_directory(cluster)).ok()?;
+    let name = find_name(connection, &directory)?;
+    let status = read(&directory, &name)?;
+    let lock = directory.open_file(format!("{name}.{LOCK}"));
+    Some((status, lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())))
 }
 
 /// Status of a running agent.
@@ -169,11 +204,16 @@ async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
     if store.read_clusters()?.is_empty() {
         bail!(none());
     }
-    let cluster = place.find_cluster(&store).await?;
-    let directory = Directory::open(&store.cluster_directory(cluster)).map_err(|_| none())?;
-    let status = read(&directory).ok_or_else(none)?;
-    let is_running =
-        directory.open_file(LOCK_FILE).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err());
+    let (status, is_running) = match place.find_cluster(&store).await {
+        Ok(cluster) => find_in(&store, cluster, &place.connection).ok_or_else(none)?,
+        // The server does not answer.
+        Err(error) if error.is::<postgres::Error>() => {
+            let all = store.read_clusters()?.into_iter();
+            let mut found = all.filter_map(|cluster| find_in(&store, cluster, &place.connection));
+            found.find(|(_, is_running)| *is_running).ok_or(error)?
+        }
+        Err(error) => return Err(error),
+    };
     let age = || render_age(status.written_at).trim_end_matches(" ago").to_owned();
     if !is_running {
         bail!(AgentError::Gone { age: age() });

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use jiff::Timestamp;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 use serde_json::Value;
@@ -19,10 +20,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::arguments::{READY_SHARE, RunArguments, parse_share};
 use super::exposition::render_metrics;
 use super::share::{KEPT, OWN_LABEL};
-use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge};
+use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge, name_of};
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, connect_to_meant, describe};
 use command::hear_signals;
 use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri, find_in_pairs};
+use host::files::{SMALL_FILE_BYTES_MAX, read_text_at_most};
 use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::{Server, ServerLook, parse_connection_string, read_server_look};
@@ -34,8 +36,11 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Interval at which a standby reads the warm set.
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Idle time after a look, in multiples of its duration, up to `--every`: 0.5 % of a core.
+/// Time between snapshots without `--every`, at least.
+const EVERY: Duration = Duration::from_secs(5 * 60);
+/// Then also the idle time after a step, in multiples of its processor time: 0.5 % of a core. Up to `REST_MAX`.
 const REST: u32 = 200;
+const REST_MAX: Duration = Duration::from_secs(3600);
 
 /// Beyond this replay lag, the agent reads nothing.
 const LAG_MAX_SECONDS: f64 = 10.0;
@@ -119,6 +124,8 @@ struct Running {
     step: Step,
     pid: Option<Pid>,
     started: Instant,
+    /// Of all earlier steps.
+    processor_time: Duration,
     /// When the agent sent it SIGTERM.
     stopped: Option<Instant>,
     task: JoinHandle<Result<Value, String>>,
@@ -274,11 +281,15 @@ impl Agent {
         let cluster = server.facts.system_identifier;
         if self.place.as_ref().is_none_or(|place| place.system_identifier != cluster) {
             let store = self.arguments.place.snapshots.open();
-            let (place, previous) = StatusPlace::open(&store, cluster)?;
+            let container = self.arguments.place.connection.container.as_deref();
+            let (place, previous) = StatusPlace::open(&store, cluster, &name_of(&server.describe(), container))?;
             self.place = Some(place);
             let mut status = lock(&self.status);
-            status.server_start = previous.as_ref().and_then(|previous| previous.server_start);
-            status.is_restored = previous.is_some_and(|previous| previous.is_restored);
+            let previous = previous.unwrap_or_default();
+            (status.server_start, status.is_restored) = (previous.server_start, previous.is_restored);
+            // A promotion while no agent runs is noticed, too.
+            self.standby_start = previous.server_start.filter(|_| previous.replay_lag_seconds.is_some());
+            self.received = previous.snapshot.filter(|_| self.standby_start.is_some());
             (status.system_identifier, status.address) = (cluster.to_string(), server.address.clone());
         }
         self.succeed("connect");
@@ -295,6 +306,7 @@ impl Agent {
                 // Without a stored status, an old server counts as warm.
                 status.is_restored = status.server_start.is_none() && look.uptime >= YOUNG;
                 status.server_start = Some(look.start);
+                status.failing.clear();
                 (status.warmth, status.wanted_bytes, status.missing_bytes) = (None, None, None);
                 self.warm_tries = 0;
                 self.next_warm = Instant::now();
@@ -306,6 +318,7 @@ impl Agent {
         }
         let is_restored = lock(&self.status).is_restored;
         if is_promoted {
+            lock(&self.status).failing.clear();
             self.finish = self.received.take();
         }
         let is_slow = lag.is_some_and(|lag| lag > LAG_MAX_SECONDS);
@@ -377,7 +390,14 @@ impl Agent {
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let task = tokio::spawn(collect(child));
-        self.running = Some(Running { step, pid, started: Instant::now(), stopped: None, task });
+        self.running = Some(Running {
+            step,
+            pid,
+            started: Instant::now(),
+            processor_time: read_steps_time(),
+            stopped: None,
+            task,
+        });
         Ok(())
     }
 
@@ -400,13 +420,16 @@ impl Agent {
         if !self.running.as_ref().is_some_and(|running| running.task.is_finished()) {
             return;
         }
-        let Some(Running { step, started, stopped, task, .. }) = self.running.take() else { return };
-        let took = started.elapsed();
+        let Some(Running { step, processor_time, stopped, task, .. }) = self.running.take() else { return };
         let answer = task.await.unwrap_or_else(|error| Err(error.to_string()));
+        let rest = (read_steps_time().saturating_sub(processor_time) * REST).min(REST_MAX);
         let every = self.arguments.every;
         match &step {
-            Step::Take => self.next_take = Instant::now() + every,
-            Step::Receive => self.next_receive = Instant::now() + RECEIVE_INTERVAL.max((took * REST).min(every)),
+            Step::Take => self.next_take = Instant::now() + every.unwrap_or(rest.max(EVERY)),
+            Step::Receive => {
+                self.next_receive = Instant::now() + RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
+            }
+            Step::Share(_) if every.is_none() => self.next_take += rest,
             Step::Share(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
@@ -480,13 +503,13 @@ impl Agent {
                     let is_fruitless = is_cold && missing as f64 > 0.9 * before as f64;
                     self.fruitless = if is_fruitless { self.fruitless + 1 } else { 0 };
                 }
-                let pause = self.arguments.every * 2_u32.pow(self.fruitless.min(6));
+                let pause = self.arguments.every.unwrap_or(EVERY) * 2_u32.pow(self.fruitless.min(6));
                 let is_early = self.loaded.is_some_and(|at| self.fruitless > 0 && at.elapsed() < pause);
                 self.wanted = self.received.clone().filter(|_| is_cold && !is_early);
                 if let Some(failure) = answer["failure"].as_str() {
-                    status.failing.insert("store".to_owned(), failure.to_owned());
+                    status.failing.insert("warm_set".to_owned(), failure.to_owned());
                 } else {
-                    status.failing.remove("store");
+                    status.failing.remove("warm_set");
                 }
             }
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {}
@@ -556,6 +579,15 @@ impl Agent {
         }
         self.enter(AgentState::Stopped);
     }
+}
+
+/// Processor time of all steps that have ended.
+fn read_steps_time() -> Duration {
+    let text = read_text_at_most("/proc/self/stat".as_ref(), SMALL_FILE_BYTES_MAX).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // cutime and cstime of proc(5).
+    let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
 }
 
 /// The answer of a step, or its error.

@@ -1,6 +1,7 @@
 -- The newest format comes first: another pgthaw may have written beside this one.
 SELECT
     format,
+    system_identifier,
     extract(epoch FROM taken_at)::pg_catalog.float8 AS taken_at,
     os,
     buffers,

@@ -11,6 +11,7 @@ CREATE TABLE pgthaw.warm_set (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1);
 CREATE TABLE pgthaw.warm_set_state (
     format pg_catalog.int4 PRIMARY KEY,
+    system_identifier pg_catalog.int8 NOT NULL,
     taken_at pg_catalog.timestamptz NOT NULL,
     os pg_catalog.text NOT NULL,
     buffers pg_catalog.text NOT NULL,
