@@ -15,7 +15,7 @@ use host::linux::threads::lock;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
     Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Result, Server,
-    apply_create_extension, find_extension, read_buffers,
+    apply_create_extension, find_extension, read_buffer_sets,
 };
 
 #[derive(Debug, Default)]
@@ -242,11 +242,11 @@ impl Current {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
         let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
         let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
-        read_buffers(&mut connection, |buffer| {
-            current.used += 1;
-            let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
-            if let Some(at) = numbers.get(&key) {
-                current.resident[*at].insert(buffer.block);
+        read_buffer_sets(&mut connection, |set| {
+            current.used += set.blocks.len() as u64;
+            let (tablespace, database, relfilenumber) = set.relation;
+            if let Some(at) = numbers.get(&(tablespace, database, relfilenumber, set.fork)) {
+                current.resident[*at].extend(set.blocks);
             }
         })
         .await?;
