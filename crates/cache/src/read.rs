@@ -20,8 +20,8 @@ use host::linux::page_cache::PageCache;
 use host::linux::threads::{lock, map_on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{
-    Buffer, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
-    RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
+    BufferSet, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
+    RelationPath, Server, read_buffer_sets, read_fork_blocks, read_partitioned_tables, read_relations,
 };
 
 /// A tier is `Unknown` if privileges are missing. Skips relations that are dropped meanwhile.
@@ -110,9 +110,9 @@ async fn read_buffers_tier(
     };
     let index: HashMap<(u32, u32, u32), usize> =
         relations.iter().enumerate().map(|(place, one)| (key_of(&one.relation.path), place)).collect();
-    let read = read_buffers(&mut connection, |buffer| {
-        if let Some(relation) = index.get(&buffer.relation()).and_then(|place| relations.get_mut(*place)) {
-            add_buffer(&mut relation.forks, buffer);
+    let read = read_buffer_sets(&mut connection, |set| {
+        if let Some(relation) = index.get(&set.relation).and_then(|place| relations.get_mut(*place)) {
+            add_buffers(&mut relation.forks, &set);
         }
     });
     if let Err(error) = read.await {
@@ -127,19 +127,19 @@ pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
 }
 
 /// The fork may have been created or extended since its size was read.
-fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
-    let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
+fn add_buffers(forks: &mut Vec<ForkMap>, set: &BufferSet) {
+    let place = match forks.binary_search_by_key(&set.fork, |fork| fork.fork) {
         Ok(place) => place,
         Err(place) => {
-            forks.insert(place, ForkMap::empty(buffer.fork, 0));
+            forks.insert(place, ForkMap::empty(set.fork, 0));
             place
         }
     };
     let fork = &mut forks[place];
-    fork.blocks = fork.blocks.max(u64::from(buffer.block) + 1);
-    fork.buffers[usize::from(buffer.usage_count).min(USAGE_COUNTS - 1)].insert(buffer.block);
-    if buffer.dirty {
-        fork.dirty.insert(buffer.block);
+    fork.blocks = set.blocks.last().map_or(0, |last| u64::from(*last) + 1).max(fork.blocks);
+    fork.buffers[usize::from(set.usage_count).min(USAGE_COUNTS - 1)].extend(&set.blocks);
+    if set.dirty {
+        fork.dirty.extend(&set.blocks);
     }
 }
 
@@ -501,16 +501,16 @@ mod buffers_tests {
     use super::*;
     use host::units::Fork;
 
-    fn buffer(fork: Fork, block: u32, usage_count: u8) -> Buffer {
+    fn buffer(fork: Fork, block: u32, usage_count: u8) -> BufferSet {
         let dirty = block.is_multiple_of(2);
-        Buffer { id: 1, tablespace_oid: 1663, database_oid: 5, relfilenumber: 16_384, fork, block, usage_count, dirty }
+        BufferSet { relation: (1663, 5, 16_384), fork, usage_count, dirty, blocks: vec![block] }
     }
 
     #[test]
     fn a_relation_that_grows_meanwhile_is_as_large_as_its_last_buffer() {
         let mut forks = vec![ForkMap::empty(Fork::Main, 4), ForkMap::empty(Fork::Vm, 1)];
         for (fork, block) in [(Fork::Main, 3), (Fork::Main, 9), (Fork::Fsm, 2)] {
-            add_buffer(&mut forks, buffer(fork, block, 1));
+            add_buffers(&mut forks, &buffer(fork, block, 1));
         }
         let sizes: Vec<(Fork, u64)> = forks.iter().map(|fork| (fork.fork, fork.blocks)).collect();
         assert_eq!(sizes, [(Fork::Main, 10), (Fork::Fsm, 3), (Fork::Vm, 1)]);
@@ -521,7 +521,7 @@ mod buffers_tests {
     fn a_block_seen_twice_counts_once() {
         let mut forks = vec![ForkMap::empty(Fork::Main, 10)];
         for usage_count in [1, 5, 3] {
-            add_buffer(&mut forks, buffer(Fork::Main, 7, usage_count));
+            add_buffers(&mut forks, &buffer(Fork::Main, 7, usage_count));
         }
         tidy(&mut forks[0]);
         let counts: Vec<u64> = forks[0].buffers.iter().map(RoaringBitmap::len).collect();

@@ -42,11 +42,36 @@ pub struct UsageSummary {
     pub dirty: u64,
 }
 
+/// Cached blocks of a fork, all used and written as often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferSet {
+    /// Tablespace, database (0 for a shared catalog) and relfilenumber.
+    pub relation: (u32, u32, u32),
+    pub fork: Fork,
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub dirty: bool,
+    /// Ascending.
+    pub blocks: Vec<BlockNumber>,
+}
+
 /// Visits used buffers, in no order and not atomically. The connected database needs pg_buffercache
 /// (`Server::connect_with_extension`).
 pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<()> {
-    let question = include_str!("sql/buffers_13.sql");
     let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
+    visit_buffers(connection, include_str!("sql/buffers_13.sql"), visit).await
+}
+
+/// Like `read_buffers`, but the server aggregates buffers. Visits at most 65,536 blocks at a time.
+pub async fn read_buffer_sets(connection: &mut PgConnection, mut visit: impl FnMut(BufferSet)) -> Result<()> {
+    let visit = |row| as_buffer_set(row).into_iter().for_each(&mut visit);
+    visit_buffers(connection, include_str!("sql/buffer_sets_13.sql"), visit).await
+}
+
+async fn visit_buffers<R>(connection: &mut PgConnection, question: &str, visit: impl FnMut(R)) -> Result<()>
+where
+    R: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin,
+{
     match visit_where_it_is(connection, PG_BUFFERCACHE, ACTION, question, BUFFERS_MAX, visit).await {
         Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
         visited => visited,
@@ -85,6 +110,24 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
         block: block as BlockNumber,
         usage_count: usage_count as u8,
         dirty,
+    })
+}
+
+type BufferSetRow = (Oid, Oid, Oid, i16, i16, bool, i64, Vec<u8>);
+
+fn as_buffer_set(row: BufferSetRow) -> Option<BufferSet> {
+    let (tablespace, database, relfilenode, fork, usage_count, dirty, part, offsets) = row;
+    // The server sends a signed number.
+    let block =
+        |offset: &[u8; 2]| (part << 16) as BlockNumber | BlockNumber::from(u16::from_be_bytes(*offset) ^ 0x8000);
+    let mut blocks: Vec<BlockNumber> = offsets.as_chunks().0.iter().map(block).collect();
+    blocks.sort_unstable();
+    Some(BufferSet {
+        relation: (tablespace.0, database.0, relfilenode.0),
+        fork: Fork::from_number(fork)?,
+        usage_count: usage_count as u8,
+        dirty,
+        blocks,
     })
 }
 

@@ -219,8 +219,8 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
 
 const ACTION: &str = "prewarm a relation";
 
-/// Usually 8 MB. Bounds the work after Ctrl-C: dropping the future does not cancel the statement.
-const BATCH_BLOCKS: u64 = 1024;
+/// Usually 16 MB. Bounds the work after Ctrl-C: dropping the future does not cancel the statement.
+const BATCH_BLOCKS: u64 = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -248,7 +248,7 @@ impl Prewarmer {
     }
 
     /// Returns the number of loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A
-    /// dropped future still loads up to 8 MB.
+    /// dropped future still loads up to 16 MB.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,
@@ -260,7 +260,8 @@ impl Prewarmer {
         let mut loaded = 0;
         for batch in batches(ranges) {
             let list = |bound: fn(&BlockRange) -> u64| {
-                batch.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
+                let bounds: Vec<String> = batch.iter().map(|range| bound(range).to_string()).collect();
+                format!("{{{}}}", bounds.join(","))
             };
             let values = [
                 ("relation", relation_oid.to_string()),
@@ -348,11 +349,11 @@ mod prewarm_tests {
     #[test]
     fn batches_cover_the_ranges_once() {
         let range = BlockRange::new;
-        let found = batches(&[range(10, 20), range(30, 2100), range(7, 7), range(9000, 9001)]);
-        let second = range(1044, 2068);
+        let found = batches(&[range(10, 20), range(30, 4200), range(7, 7), range(9000, 9001)]);
+        let second = range(2068, 4116);
         assert_eq!(
             found,
-            [vec![range(10, 20), range(30, 1044)], vec![second], vec![range(2068, 2100), range(9000, 9001)]]
+            [vec![range(10, 20), range(30, 2068)], vec![second], vec![range(4116, 4200), range(9000, 9001)]]
         );
         assert!(batches(&[range(5, 5)]).is_empty());
     }

@@ -43,7 +43,8 @@ pub use activity::{
     read_relation_of_file, read_sessions, read_temporary_files, read_wait_event_names, read_waits,
 };
 pub use buffercache::{
-    Buffer, UsageSummary, apply_checkpoint, apply_evict_buffers, can_evict_buffers, read_buffers, read_usage_summary,
+    Buffer, BufferSet, UsageSummary, apply_checkpoint, apply_evict_buffers, can_evict_buffers, read_buffer_sets,
+    read_buffers, read_usage_summary,
 };
 pub use catalog::{
     BlockReads, Database, ForkBlocks, PartitionedTable, Relation, RelationKind, RelationName, RelationPath,

@@ -15,7 +15,7 @@ use host::linux::threads::lock;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
     Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Result, Server,
-    apply_create_extension, find_extension, read_buffers,
+    apply_create_extension, find_extension, read_buffer_sets,
 };
 
 #[derive(Debug, Default)]
@@ -54,8 +54,8 @@ impl BuffersTier<'_> {
             true => Loaded::planned(&plan, refused),
             false => {
                 self.host.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
-                let none = vec![0; wants.len()];
-                let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
+                let (blocks, ends) = (vec![0; wants.len()], vec![u64::MAX; wants.len()]);
+                let loaded = Loaded { blocks, ends, databases: refused, ..Loaded::default() };
                 let loader = Loader {
                     tier: *self,
                     wants: &wants,
@@ -155,7 +155,7 @@ impl BuffersTier<'_> {
         let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
         let missing = want.asked() - there;
         let over_budget = over_budget.min(missing);
-        let truncated = loaded.past_end[at].min(missing - over_budget);
+        let truncated = want.count_from(loaded.ends[at]).min(missing - over_budget);
         let refusal = loaded.refusals.get(&at).or_else(|| loaded.databases.get(&want.database));
         let why = match refusal.or(loaded.server_gone.as_ref()) {
             Some(refusal) => refusal.clone(),
@@ -242,11 +242,11 @@ impl Current {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
         let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
         let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
-        read_buffers(&mut connection, |buffer| {
-            current.used += 1;
-            let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
-            if let Some(at) = numbers.get(&key) {
-                current.resident[*at].insert(buffer.block);
+        read_buffer_sets(&mut connection, |set| {
+            current.used += set.blocks.len() as u64;
+            let (tablespace, database, relfilenumber) = set.relation;
+            if let Some(at) = numbers.get(&(tablespace, database, relfilenumber, set.fork)) {
+                current.resident[*at].extend(set.blocks);
             }
         })
         .await?;
@@ -305,7 +305,12 @@ impl Want {
     }
 
     pub fn asked(&self) -> u64 {
-        self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
+        self.count_from(0)
+    }
+
+    pub fn count_from(&self, block: u64) -> u64 {
+        let Ok(block) = u32::try_from(block) else { return 0 };
+        self.levels.iter().map(|(_, blocks)| blocks.range_cardinality(block..)).sum()
     }
 }
 
@@ -320,8 +325,8 @@ const LOOK: Duration = Duration::from_millis(100);
 struct Loaded {
     pub done: Done,
     pub blocks: Vec<u64>,
-    /// For each requested fork: number of blocks past its current end.
-    pub past_end: Vec<u64>,
+    /// Current end of each requested fork that has become shorter.
+    pub ends: Vec<u64>,
     pub refusals: BTreeMap<usize, Refusal>,
     /// Databases without access or pg_prewarm.
     pub databases: BTreeMap<String, Refusal>,
@@ -331,8 +336,8 @@ struct Loaded {
 impl Loaded {
     pub fn planned(plan: &JobPlan, refused: BTreeMap<String, Refusal>) -> Loaded {
         let mut blocks = vec![0; plan.over_budget.len()];
-        plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks());
-        Loaded { past_end: vec![0; blocks.len()], blocks, databases: refused, ..Loaded::default() }
+        plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks);
+        Loaded { ends: vec![u64::MAX; blocks.len()], blocks, databases: refused, ..Loaded::default() }
     }
 }
 
@@ -376,17 +381,18 @@ impl Loader<'_> {
         while nth < self.wanted.load(Ordering::Relaxed)
             && let Some(job) = self.take()
         {
-            let bytes = Bytes(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
+            let bytes = Bytes(job.new_blocks * u64::from(self.tier.server.facts.block_size));
             if !self.pace.wait_async(bytes, &self.tier.host.control).await {
                 return;
             }
             match self.apply(&job, &mut open).await {
                 Ok(blocks) => {
                     let mut loaded = lock(&self.loaded);
-                    loaded.blocks[job.want] += blocks.min(job.new_blocks());
-                    loaded.past_end[job.want] += job.new_blocks().saturating_sub(blocks);
+                    loaded.blocks[job.want] += blocks.min(job.new_blocks);
+                    let end = &mut loaded.ends[job.want];
+                    *end = job.end_of(blocks).min(*end);
                     loaded.done.statements += 1;
-                    loaded.done.blocks += job.blocks;
+                    loaded.done.blocks += job.new_blocks;
                 }
                 Err(failure) if failure.is_too_many() && nth > 0 => {
                     lock(&self.jobs).push_front(job);
@@ -468,7 +474,7 @@ impl Failure {
 }
 
 /// Minimum time, and statements per connection, between changes of the number of connections.
-const WINDOW: Duration = Duration::from_millis(500);
+const WINDOW: Duration = Duration::from_millis(200);
 const STATEMENTS_EACH: u64 = 2;
 
 /// Minimum throughput gain of one more connection.
@@ -523,32 +529,46 @@ impl Crew {
     }
 }
 
-// Splits blocks into statements of a few megabytes, highest usage count first.
+// Splits blocks into statements of some megabytes, highest usage count first.
 
 /// Maximum blocks of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
-const JOB_BLOCKS: u64 = 512;
-const JOB_RANGES: usize = 128;
+const JOB_BLOCKS: u64 = 2048;
+const JOB_RANGES: usize = 256;
+
+// Measured processor time of the server, relative to another pass over a loaded block (0.6 µs): to load a block from the
+// page cache, and to call pg_prewarm for a range.
+const LOAD_COST: u64 = 20;
+const RANGE_COST: u64 = 8;
+
+/// Of the time to load the blocks, this fraction is for the order of heat and for usage counts; at least 0.1 s.
+const HEAT_FRACTION: u64 = 25;
+const HEAT_COST_MIN: u64 = 160_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Job {
     pub want: usize,
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
+    /// Blocks that no earlier job loads.
+    pub new_blocks: u64,
     pub passes: u32,
-    /// Whether the job only raises the usage counts of loaded blocks.
-    is_again: bool,
 }
 
 impl Job {
-    pub fn new_blocks(&self) -> u64 {
-        if self.is_again { 0 } else { self.blocks }
+    /// Number of the block after the first `blocks` blocks of the ranges.
+    pub fn end_of(&self, mut blocks: u64) -> u64 {
+        for range in &self.ranges {
+            if range.blocks() > blocks {
+                return range.start + blocks;
+            }
+            blocks -= range.blocks();
+        }
+        u64::MAX
     }
 }
 
-/// Maximum number of passes that raise a loaded block's usage count. Loading sets the count to 1. If the block has the
-/// count n in the snapshot, n passes follow, and each adds 1. So the count is n + 1 (at most 5) until the first clock
-/// sweep.
-const PASSES_AGAIN_MAX: u8 = 4;
+/// PostgreSQL's highest usage count.
+const PASSES_MAX: u8 = 5;
 
 #[derive(Debug)]
 struct JobPlan {
@@ -558,70 +578,130 @@ struct JobPlan {
 
 impl JobPlan {
     pub fn planned_blocks(&self) -> u64 {
-        self.jobs.iter().map(Job::new_blocks).sum()
+        self.jobs.iter().map(|job| job.new_blocks).sum()
     }
 }
 
 /// Plans at most `budget_blocks` missing blocks, only `allowed` ones. At equal usage count, catalogs load first, then
-/// each database's other relations. Usage counts are raised last, because filling the last free buffers starts the
-/// clock sweep.
+/// each database's other relations.
+///
+/// Each pass over a loaded block raises its usage count by one, so the ranges for a usage count also cover the fork's
+/// hotter blocks. In the end, a block has the snapshot's count, or one more (at most 5) if the snapshot has blocks with
+/// count 0. A large plan with too many passes or ranges leaves usage counts lower, and loads colder blocks between hot
+/// ones.
 fn plan_jobs(
     wants: &[Want],
     before: Option<&Current>,
     budget_blocks: u64,
     allowed: Option<&[RoaringBitmap]>,
 ) -> JobPlan {
-    let mut order: Vec<(usize, &(u8, RoaringBitmap))> =
-        wants.iter().enumerate().flat_map(|(at, want)| want.levels.iter().map(move |level| (at, level))).collect();
-    order.sort_by_key(|(at, (usage_count, _))| {
+    let mut order: Vec<(usize, usize)> =
+        wants.iter().enumerate().flat_map(|(at, want)| (0..want.levels.len()).map(move |level| (at, level))).collect();
+    order.sort_by_key(|(at, level)| {
         let want = &wants[*at];
-        (std::cmp::Reverse(*usage_count), !want.is_system, &want.database, want.key, *at)
+        (std::cmp::Reverse(want.levels[*level].0), !want.is_system, &want.database, want.key, *at)
     });
     let mut plan = JobPlan { jobs: Vec::new(), over_budget: vec![0; wants.len()] };
+    let mut planned = vec![RoaringBitmap::new(); wants.len()];
     let mut left = budget_blocks;
-    let mut again = Vec::new();
-    for (at, (usage_count, blocks)) in order {
-        let mut missing = blocks.clone();
-        before.into_iter().for_each(|before| missing -= &before.resident[at]);
+    for (at, level) in &order {
+        let mut missing = wants[*at].levels[*level].1.clone();
+        before.into_iter().for_each(|before| missing -= &before.resident[*at]);
         if let Some(allowed) = allowed {
-            plan.over_budget[at] += missing.len() - missing.intersection_len(&allowed[at]);
-            missing &= &allowed[at];
+            plan.over_budget[*at] += missing.len() - missing.intersection_len(&allowed[*at]);
+            missing &= &allowed[*at];
         }
-        let fitting = missing.len().min(left);
-        left -= fitting;
-        plan.over_budget[at] += missing.len() - fitting;
-        missing.remove_biggest(missing.len() - fitting);
-        let passes = u32::from((*usage_count).min(PASSES_AGAIN_MAX));
-        cut(&missing, |ranges, blocks| {
-            let job = Job { want: at, ranges, blocks, passes: 1, is_again: false };
-            if passes > 0 {
-                again.push(Job { passes, is_again: true, ..job.clone() });
-            }
-            plan.jobs.push(job);
+        let over = missing.len().saturating_sub(left);
+        plan.over_budget[*at] += over;
+        missing.remove_biggest(over);
+        left -= missing.len();
+        planned[*at] |= missing;
+    }
+    let mut heat_cost = HEAT_COST_MIN.max((budget_blocks - left) * LOAD_COST / HEAT_FRACTION);
+    let is_unused = |want: &Want| want.levels.iter().any(|(usage_count, _)| *usage_count == 0);
+    let more = u8::from(wants.iter().any(is_unused));
+    let mut hot = vec![RoaringBitmap::new(); wants.len()];
+    let mut loaded = hot.clone();
+    for (at, level) in order {
+        let (levels, loaded) = (&wants[at].levels, &mut loaded[at]);
+        hot[at] |= &levels[level].1 & &planned[at];
+        let all_passes = |level: usize| (levels[level].0 + more).min(PASSES_MAX);
+        let passes = all_passes(level) - level.checked_sub(1).map_or(0, all_passes);
+        let Some((ranges, passes)) = choose(&hot[at], &planned[at], loaded, passes, &mut heat_cost) else { continue };
+        cut(&ranges, |ranges, blocks| {
+            let new = |range: &BlockRange| loaded.insert_range(range.start as u32..range.end as u32);
+            let new_blocks = ranges.iter().map(new).sum();
+            plan.jobs.push(Job { want: at, ranges, blocks, new_blocks, passes: passes.into() });
         });
     }
-    plan.jobs.append(&mut again);
     plan
 }
 
-fn cut(blocks: &RoaringBitmap, mut emit: impl FnMut(Vec<BlockRange>, u64)) {
-    let mut ranges = Vec::new();
-    let mut sum = 0;
+/// Ranges of the `hot` blocks, and at most `passes`. If `left` does not suffice, ranges of those not `loaded`, joined
+/// over the shortest gaps of `planned` blocks; `None` without such blocks.
+fn choose(
+    hot: &RoaringBitmap,
+    planned: &RoaringBitmap,
+    loaded: &RoaringBitmap,
+    passes: u8,
+    left: &mut u64,
+) -> Option<(Vec<BlockRange>, u8)> {
+    let new = hot - loaded;
+    let cost = |ranges: &[BlockRange], passes: u8| {
+        let blocks: u64 = ranges.iter().map(|range| range.blocks()).sum();
+        ranges.len() as u64 * RANGE_COST + (blocks * u64::from(passes)).saturating_sub(new.len())
+    };
+    let exact = join(hot, planned, 0);
+    let affordable = (1..=passes.max(1)).rev().find(|passes| cost(&exact, *passes) <= *left);
+    let (ranges, passes) = match affordable {
+        Some(passes) => (exact, passes),
+        None if new.is_empty() => return None,
+        None => {
+            let gaps = std::iter::successors(Some(0), |gap| (*gap < JOB_BLOCKS).then_some(2 * gap + 1));
+            let mut joined = gaps.map(|gap| join(&new, planned, gap));
+            let fitting = joined.find(|ranges| cost(ranges, 1) <= *left);
+            (fitting.unwrap_or_else(|| join(&new, planned, JOB_BLOCKS)), 1)
+        }
+    };
+    *left = left.saturating_sub(cost(&ranges, passes));
+    Some((ranges, passes))
+}
+
+/// Ranges of `blocks`, joined over gaps of at most `gap_max` `planned` blocks.
+fn join(blocks: &RoaringBitmap, planned: &RoaringBitmap, gap_max: u64) -> Vec<BlockRange> {
+    let mut ranges: Vec<BlockRange> = Vec::new();
     let mut runs = blocks.iter();
     while let Some(run) = runs.next_range() {
-        let (mut start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
-        while start < end {
-            let piece = BlockRange::new(start, end.min(start + JOB_BLOCKS - sum));
-            sum += piece.blocks();
-            start = piece.end;
-            ranges.push(piece);
-            if sum == JOB_BLOCKS || ranges.len() == JOB_RANGES {
-                emit(std::mem::take(&mut ranges), std::mem::take(&mut sum));
+        let (start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
+        let is_near = |last: &&mut BlockRange| {
+            let gap = start - last.end;
+            gap <= gap_max && planned.range_cardinality(last.end as u32..start as u32) == gap
+        };
+        match ranges.last_mut().filter(is_near) {
+            Some(last) => last.end = end,
+            None => ranges.push(BlockRange::new(start, end)),
+        }
+    }
+    ranges
+}
+
+fn cut(ranges: &[BlockRange], mut emit: impl FnMut(Vec<BlockRange>, u64)) {
+    let mut piece = Vec::new();
+    let mut sum = 0;
+    for range in ranges {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + JOB_BLOCKS - sum);
+            sum += end - start;
+            piece.push(BlockRange::new(start, end));
+            start = end;
+            if sum == JOB_BLOCKS || piece.len() == JOB_RANGES {
+                emit(std::mem::take(&mut piece), std::mem::take(&mut sum));
             }
         }
     }
-    if !ranges.is_empty() {
-        emit(ranges, sum);
+    if !piece.is_empty() {
+        emit(piece, sum);
     }
 }
 
@@ -712,9 +792,8 @@ mod jobs_tests {
     fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
         let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
         let plan = plan_jobs(&wants, None, 1050, None);
-        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks(), job.passes)).collect();
-        let loads = [(0, 10, 1), (1, 512, 1), (1, 488, 1), (0, 40, 1)];
-        assert_eq!(order, [&loads[..], &[(0, 0, 4), (1, 0, 3), (1, 0, 3), (0, 0, 1)]].concat());
+        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks, job.blocks, job.passes)).collect();
+        assert_eq!(order, [(0, 10, 10, 4), (1, 1000, 1000, 3), (0, 40, 50, 1)]);
         assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
     }
 
@@ -727,10 +806,45 @@ mod jobs_tests {
     }
 
     #[test]
+    fn each_block_gets_its_usage_count_again() {
+        for (least, more) in [(1, 0), (0, 1)] {
+            let wants = [want(&[(least, 20..30), (3, 0..20), (5, 5..10)]), want(&[(2, 0..9)])];
+            let mut counts = [[0; 30]; 2];
+            for job in plan_jobs(&wants, None, 1000, None).jobs {
+                for range in job.ranges {
+                    (range.start..range.end).for_each(|block| counts[job.want][block as usize] += job.passes);
+                }
+            }
+            assert_eq!([0, 5, 10, 20].map(|block| counts[0][block].min(5)), [3 + more, 5, 3 + more, 1]);
+            assert_eq!(counts[1][0], 2 + more);
+        }
+    }
+
+    #[test]
+    fn alternating_blocks_make_few_ranges_and_load_once() {
+        let mut wanted = want(&[(1, 0..400_000)]);
+        let hot: RoaringBitmap = (0..100_000).map(|nth| nth * 4).collect();
+        wanted.levels[0].1 -= &hot;
+        wanted.levels.push((2, hot));
+        let plan = plan_jobs(&[wanted], None, 400_000, None);
+        let ranges: usize = plan.jobs.iter().map(|job| job.ranges.len()).sum();
+        assert!(ranges < 1000, "{ranges}");
+        let touched: u64 = plan.jobs.iter().map(|job| job.blocks).sum();
+        assert_eq!((plan.planned_blocks(), touched), (400_000, 400_000));
+    }
+
+    #[test]
+    fn a_shorter_fork_ends_after_its_last_block() {
+        let range = BlockRange::new;
+        let job = Job { want: 0, ranges: vec![range(5, 10), range(20, 30)], blocks: 15, new_blocks: 15, passes: 1 };
+        assert_eq!([0, 3, 5, 6, 15].map(|blocks| job.end_of(blocks)), [5, 8, 20, 21, u64::MAX]);
+    }
+
+    #[test]
     fn scattered_blocks_make_statements_of_bounded_length() {
-        let blocks: RoaringBitmap = (0..300).map(|block| block * 2).collect();
+        let ranges: Vec<BlockRange> = (0..300).map(|block| BlockRange::new(block * 2, block * 2 + 1)).collect();
         let mut lengths = Vec::new();
-        cut(&blocks, |ranges, blocks| lengths.push((ranges.len(), blocks)));
-        assert_eq!(lengths, [(128, 128), (128, 128), (44, 44)]);
+        cut(&ranges, |ranges, blocks| lengths.push((ranges.len(), blocks)));
+        assert_eq!(lengths, [(256, 256), (44, 44)]);
     }
 }

@@ -12,6 +12,7 @@ FROM (
         / pg_catalog.current_setting('block_size')::bigint
 ) AS size (blocks)
 CROSS JOIN (
-    SELECT (ARRAY[{starts}]::bigint[])[i], (ARRAY[{ends}]::bigint[])[i] FROM pg_catalog.generate_subscripts(ARRAY[{starts}]::bigint[], 1) AS i
+    SELECT ('{starts}'::bigint[])[i], ('{ends}'::bigint[])[i]
+    FROM pg_catalog.generate_subscripts('{starts}'::bigint[], 1) AS i
 ) AS range (first, past)
 CROSS JOIN pg_catalog.generate_series(1, {passes})

@@ -1,0 +1,14 @@
+-- {schema} is the schema of pg_buffercache. A row has up to 65,536 blocks, each as 2 bytes: the server needs less time to
+-- aggregate blocks than to send a row for each.
+SELECT
+    reltablespace,
+    reldatabase,
+    relfilenode,
+    relforknumber,
+    usagecount,
+    isdirty,
+    relblocknumber >> 16 AS part,
+    pg_catalog.string_agg(pg_catalog.int2send(((relblocknumber & 65535) - 32768)::pg_catalog.int2), ''::pg_catalog.bytea) AS offsets
+FROM {schema}.pg_buffercache
+WHERE relfilenode IS NOT NULL
+GROUP BY reltablespace, reldatabase, relfilenode, relforknumber, usagecount, isdirty, part
