@@ -32,7 +32,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map> {
     read_map_of(inputs, true).await
 }
 
-/// Like `read_map`, but reads shared_buffers only if `with_buffers`, because a scan of many buffers is slow.
+/// Like `read_map`, but reads shared_buffers only if `with_buffers`.
 pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
@@ -96,7 +96,6 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
     }
 }
 
-/// Skips buffers of relations that are not in `relations`.
 async fn read_buffers_tier(
     server: &Server,
     inputs: &MapInputs<'_>,
@@ -143,8 +142,7 @@ fn add_buffers(forks: &mut Vec<ForkMap>, set: &BufferSet) {
     }
 }
 
-/// Keeps each block only under its highest usage count. The scan of the buffers is not atomic, so it may see a block
-/// twice.
+/// Keeps a block that was seen twice only under its highest usage count.
 fn tidy(fork: &mut ForkMap) {
     let mut higher = RoaringBitmap::new();
     for level in fork.buffers.iter_mut().rev() {

@@ -42,7 +42,7 @@ pub struct UsageSummary {
     pub dirty: u64,
 }
 
-/// Cached blocks of a fork, all used and written as often.
+/// Cached blocks of a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferSet {
     /// Tablespace, database (0 for a shared catalog) and relfilenumber.
@@ -62,7 +62,7 @@ pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(B
     visit_buffers(connection, include_str!("sql/buffers_13.sql"), visit).await
 }
 
-/// Like `read_buffers`, but the server aggregates buffers. Visits at most 65,536 blocks at a time.
+/// Cheaper than `read_buffers`. Visits at most 65,536 blocks at a time.
 pub async fn read_buffer_sets(connection: &mut PgConnection, mut visit: impl FnMut(BufferSet)) -> Result<()> {
     let visit = |row| as_buffer_set(row).into_iter().for_each(&mut visit);
     visit_buffers(connection, include_str!("sql/buffer_sets_13.sql"), visit).await
@@ -97,7 +97,6 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// A tuple rather than a struct, because there may be millions of rows.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
 fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
@@ -136,7 +135,7 @@ const EVICTED_AT_ONCE: usize = 100_000;
 
 const EVICT: &str = "evict buffers";
 
-/// `false` before pg_buffercache 1.5. Before PostgreSQL 17, which has that version, only a restart can evict buffers.
+/// `false` before pg_buffercache 1.5 (PostgreSQL 17): only a restart evicts buffers.
 ///
 /// # Errors
 /// The role is not a superuser.

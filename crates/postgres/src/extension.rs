@@ -247,8 +247,7 @@ impl Prewarmer {
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Returns the number of loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A
-    /// dropped future still loads up to 16 MB.
+    /// Returns the number of loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,

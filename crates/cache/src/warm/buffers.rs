@@ -318,7 +318,6 @@ impl Want {
 //
 // Runs statements in order. Adds connections while throughput rises.
 
-/// Interval between decisions on the number of connections.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -480,8 +479,7 @@ const STATEMENTS_EACH: u64 = 2;
 /// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// After this time, `Crew` tries another connection, although the last one did not raise throughput: later blocks may
-/// be on another device.
+/// Interval between attempts with another connection: later blocks may be on another device.
 const RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -496,7 +494,7 @@ struct Crew {
     connections: usize,
     /// Start of the current measurement, and the totals at that time.
     since: (Duration, Done),
-    /// Blocks per second before the last connection was added.
+    /// Blocks per second with one connection less.
     before: Option<f64>,
     settled_at: Option<Duration>,
 }
@@ -531,16 +529,15 @@ impl Crew {
 
 // Splits blocks into statements of some megabytes, highest usage count first.
 
-/// Maximum blocks of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
+/// A fraction of a second on a slow disk, so Ctrl-C works promptly.
 const JOB_BLOCKS: u64 = 2048;
 const JOB_RANGES: usize = 256;
 
-// Measured processor time of the server, relative to another pass over a loaded block (0.6 µs): to load a block from the
-// page cache, and to call pg_prewarm for a range.
+// Server's processor time for a block from the page cache and for a range; another pass over a block costs 1 (0.6 µs).
 const LOAD_COST: u64 = 20;
 const RANGE_COST: u64 = 8;
 
-/// Of the time to load the blocks, this fraction is for the order of heat and for usage counts; at least 0.1 s.
+/// Share of the load time, at least 0.1 s, for the order of heat and usage counts (docs/decisions/usage-counts.md).
 const HEAT_FRACTION: u64 = 25;
 const HEAT_COST_MIN: u64 = 160_000;
 
@@ -549,13 +546,12 @@ struct Job {
     pub want: usize,
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
-    /// Blocks that no earlier job loads.
     pub new_blocks: u64,
     pub passes: u32,
 }
 
 impl Job {
-    /// Number of the block after the first `blocks` blocks of the ranges.
+    /// Block number after the first `blocks` blocks.
     pub fn end_of(&self, mut blocks: u64) -> u64 {
         for range in &self.ranges {
             if range.blocks() > blocks {
@@ -567,7 +563,6 @@ impl Job {
     }
 }
 
-/// PostgreSQL's highest usage count.
 const PASSES_MAX: u8 = 5;
 
 #[derive(Debug)]
@@ -583,12 +578,8 @@ impl JobPlan {
 }
 
 /// Plans at most `budget_blocks` missing blocks, only `allowed` ones. At equal usage count, catalogs load first, then
-/// each database's other relations.
-///
-/// Each pass over a loaded block raises its usage count by one, so the ranges for a usage count also cover the fork's
-/// hotter blocks. In the end, a block has the snapshot's count, or one more (at most 5) if the snapshot has blocks with
-/// count 0. A large plan with too many passes or ranges leaves usage counts lower, and loads colder blocks between hot
-/// ones.
+/// each database's other relations. Ranges also cover hotter blocks, because each pass raises their usage count by one:
+/// at most to the snapshot's count, plus one if that has blocks with count 0.
 fn plan_jobs(
     wants: &[Want],
     before: Option<&Current>,
@@ -637,8 +628,8 @@ fn plan_jobs(
     plan
 }
 
-/// Ranges of the `hot` blocks, and at most `passes`. If `left` does not suffice, ranges of those not `loaded`, joined
-/// over the shortest gaps of `planned` blocks; `None` without such blocks.
+/// Ranges of the `hot` blocks and number of passes. If `left` is too small, ranges of unloaded ones, joined over short
+/// gaps; `None` if all are loaded.
 fn choose(
     hot: &RoaringBitmap,
     planned: &RoaringBitmap,

@@ -1,5 +1,4 @@
--- {schema} is the schema of pg_buffercache. A row has up to 65,536 blocks, each as 2 bytes: the server needs less time to
--- aggregate blocks than to send a row for each.
+-- A row has up to 65,536 blocks of 2 bytes: aggregation costs less than a row for each.
 SELECT
     reltablespace,
     reldatabase,

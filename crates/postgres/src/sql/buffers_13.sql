@@ -1,4 +1,3 @@
--- {schema} is the schema of pg_buffercache.
 SELECT
     bufferid,
     reltablespace,
