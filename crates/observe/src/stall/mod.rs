@@ -3,7 +3,8 @@ mod stalls;
 mod step;
 mod watch;
 
-pub use sentence::{Stall, StallKind, name_stall};
+pub(crate) use sentence::clock;
+pub use sentence::{Stall, StallKind, name_stall, render_span};
 pub use stalls::Stalls;
 pub use step::{Backends, CheckpointPhase, SeenCall, Step, Stepper};
 pub use watch::StallWatch;

@@ -1,16 +1,20 @@
-//! Steps of the agent that use the table of the warm set.
+//! Steps of the agent: the table of the warm set, and the history.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 
+use super::arguments::HistoryLength;
 use crate::snapshot::take_into;
+use crate::top::record_history;
 use crate::{ExitStatus, OutputArguments, SnapshotPlace, Target, read_current_map};
 use cache::{Map, Snapshot, compute_share, compute_warmth, decode_warm_set};
 use host::failure::Explain as _;
 use host::units::Bytes;
+use observe::top::HistoryWriter;
 use postgres::{Error, Server, has_warm_set, read_warm_set, write_warm_set};
 
 /// Label of the agent's own snapshots, and of those that came from the primary.
@@ -73,6 +77,16 @@ async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -
         "bytes": share.written,
         "bytes_text": share.written.to_string(),
     })))
+}
+
+pub async fn record(history: HistoryLength, place: &SnapshotPlace) -> Result<ExitStatus> {
+    // Not even SIGKILL to the agent leaves a second recorder behind.
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    let target = Target::open(&place.connection).await?;
+    let cluster = target.require_server()?.facts.system_identifier;
+    let directory = place.snapshots.open().cluster_directory(cluster);
+    record_history(target, HistoryWriter::new(&directory, history.0.unwrap_or_default())).await?;
+    Ok(ExitStatus::Done)
 }
 
 pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {

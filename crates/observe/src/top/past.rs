@@ -1,0 +1,207 @@
+//! The history: recent steps in a ring of records, oldest deleted first. Its files are untrusted input.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::Error;
+use crate::top::frame::TopFrame;
+use crate::top::record::{FRAMES_MAX, RecordReader, RecordWriter};
+use host::files::{DIRECTORY_MODE, Directory, as_owner_of};
+use host::linux::clock::read_wall_ms;
+
+/// Directory of the history, beside the snapshots.
+const DIRECTORY: &str = "history";
+const ENDING: &str = ".gz";
+
+/// Maximum length of a record, and maximum bytes of all.
+const SEGMENT_MS: i64 = 3_600_000;
+const BYTES_MAX: u64 = 500 << 20;
+/// Size at which the next record begins.
+const SEGMENT_BYTES: u64 = BYTES_MAX / 10;
+
+#[derive(Debug)]
+struct Segment {
+    begin_ms: i64,
+    name: String,
+    bytes: u64,
+}
+
+fn list(directory: &Directory) -> io::Result<Vec<Segment>> {
+    let segment = |name: String| {
+        let begin: Timestamp = name.strip_suffix(ENDING)?.parse().ok()?;
+        let bytes = directory.facts_of(&name).ok()?.st_size.cast_unsigned();
+        Some(Segment { begin_ms: begin.as_millisecond(), name, bytes })
+    };
+    let names = directory.entries()?.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    let mut segments: Vec<Segment> = names.filter_map(segment).collect();
+    segments.sort_by_key(|segment| segment.begin_ms);
+    Ok(segments)
+}
+
+#[derive(Debug)]
+pub struct HistoryWriter {
+    path: PathBuf,
+    keep_ms: i64,
+    segment: Option<(i64, RecordWriter)>,
+}
+
+impl HistoryWriter {
+    /// Keeps the history of a cluster's directory for the time `keep`, but at most 500 MB.
+    pub fn new(cluster: &Path, keep: Duration) -> HistoryWriter {
+        let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+        HistoryWriter { path: cluster.join(DIRECTORY), keep_ms, segment: None }
+    }
+
+    /// # Errors
+    /// Such as a full disk. The error names the directory.
+    pub fn write(&mut self, frame: &TopFrame) -> Result<(), Error> {
+        self.write_to_segment(frame).map_err(|error| match error {
+            Error::File { action, source, .. } => Error::file(action, &self.path, source),
+            other => other,
+        })
+    }
+
+    fn write_to_segment(&mut self, frame: &TopFrame) -> Result<(), Error> {
+        let now_ms = read_wall_ms();
+        let is_full = |(begin_ms, record): &(i64, RecordWriter)| {
+            !(0..SEGMENT_MS).contains(&(now_ms - begin_ms)) || record.bytes() >= SEGMENT_BYTES
+        };
+        if self.segment.as_ref().is_some_and(is_full) {
+            self.finish()?;
+        }
+        let (_, record) = match &mut self.segment {
+            Some(segment) => segment,
+            none => {
+                let record = as_owner_of(&self.path, || begin(&self.path, now_ms, self.keep_ms));
+                none.insert((now_ms, record.unwrap_or_else(|error| Err(Error::file("make", &self.path, error)))?))
+            }
+        };
+        record.write(frame)
+    }
+
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.segment.take().map_or(Ok(()), |(_, record)| record.finish())
+    }
+}
+
+fn begin(path: &Path, now_ms: i64, keep_ms: i64) -> Result<RecordWriter, Error> {
+    let failed = |source| Error::file("make", path, source);
+    let directory = Directory::open(path.parent().unwrap_or(path)).map_err(failed)?;
+    let directory = directory.create_or_open_subdirectory(DIRECTORY, DIRECTORY_MODE).map_err(failed)?;
+    prune(&directory, now_ms.saturating_sub(keep_ms)).map_err(|source| Error::file("prune", path, source))?;
+    let begin = Timestamp::from_millisecond(now_ms).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ");
+    let name = format!("{begin}{ENDING}");
+    RecordWriter::create(&directory.path().join(&name)).inspect_err(|_| {
+        let _ = directory.remove_file(&name);
+    })
+}
+
+/// Deletes records that end before `since_ms`, and the oldest ones until the next record has room.
+fn prune(directory: &Directory, since_ms: i64) -> io::Result<()> {
+    let segments = list(directory)?;
+    let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    for (at, segment) in segments.iter().enumerate() {
+        let is_old = segments.get(at + 1).map_or(segment.begin_ms + SEGMENT_MS, |next| next.begin_ms) < since_ms;
+        if is_old || bytes > BYTES_MAX - SEGMENT_BYTES {
+            directory.remove_file(&segment.name)?;
+            bytes -= segment.bytes;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+pub struct HistoryReader {
+    path: PathBuf,
+    directory: Directory,
+    segments: Vec<Segment>,
+    /// Records that could not be read, with the reason.
+    pub damaged: Vec<String>,
+}
+
+impl HistoryReader {
+    /// # Errors
+    /// If the cluster's directory has no history.
+    pub fn open(cluster: &Path) -> Result<HistoryReader, Error> {
+        let path = cluster.join(DIRECTORY);
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => Error::NoHistory { path: path.clone() },
+            _ => Error::file("read", &path, source),
+        };
+        let directory = Directory::open(&path).map_err(failed)?;
+        let segments = list(&directory).map_err(failed)?;
+        if segments.is_empty() {
+            return Err(Error::NoHistory { path });
+        }
+        Ok(HistoryReader { path, directory, segments, damaged: Vec::new() })
+    }
+
+    /// Passes the steps that end from `from_ms` until `to_ms` to `hear`, until it returns false.
+    ///
+    /// # Errors
+    /// If there is none; the error names the time that the history covers.
+    pub fn read(&mut self, from_ms: i64, to_ms: i64, mut hear: impl FnMut(TopFrame) -> bool) -> Result<(), Error> {
+        let mut heard = 0;
+        let ends = self.segments.iter().skip(1).map(|next| next.begin_ms).chain([i64::MAX]);
+        let wanted: Vec<usize> = (self.segments.iter().zip(ends).enumerate())
+            .filter(|(_, (segment, end_ms))| segment.begin_ms <= to_ms && *end_ms >= from_ms)
+            .map(|(at, _)| at)
+            .collect();
+        for at in wanted {
+            let mut is_over = false;
+            self.read_segment(at, |frame| {
+                if !(from_ms..=to_ms).contains(&frame.at_ms) {
+                    return frame.at_ms <= to_ms;
+                }
+                heard += 1;
+                is_over = heard > FRAMES_MAX || !hear(frame);
+                !is_over
+            });
+            if is_over {
+                break;
+            }
+        }
+        match heard {
+            0 => Err(self.not_covered()),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_segment(&mut self, at: usize, mut hear: impl FnMut(TopFrame) -> bool) {
+        let Some(segment) = self.segments.get(at) else { return };
+        let path = self.path.join(&segment.name);
+        let opened = self.directory.open_file(&segment.name).map_err(|source| Error::file("open", &path, source));
+        let read = opened.and_then(|file| {
+            let mut record: RecordReader<File> = RecordReader::new(file, &path)?;
+            while let Some(frame) = record.read()? {
+                if !hear(frame) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        self.damaged.extend(read.err().map(|error| error.to_string()));
+    }
+
+    fn not_covered(&mut self) -> Error {
+        let begin_ms = self.segments.first().map_or(0, |segment| segment.begin_ms);
+        let mut end_ms = begin_ms;
+        for at in (0..self.segments.len()).rev() {
+            self.read_segment(at, |frame| {
+                end_ms = end_ms.max(frame.at_ms);
+                true
+            });
+            if end_ms > begin_ms {
+                break;
+            }
+        }
+        let local = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::system());
+        let told = |ms: i64| local(ms).strftime("%F %T").to_string();
+        Error::NotInHistory { begin: told(begin_ms), end: told(end_ms) }
+    }
+}
