@@ -64,7 +64,7 @@ pub async fn open_again<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Opens what the agent recorded. If the server does not answer, there must be only one history.
+/// If the server does not answer, there must be only one history.
 pub async fn open_history(snapshots: &SnapshotsArguments, connection: &ConnectionArguments) -> Result<HistoryReader> {
     let place = SnapshotPlace { snapshots: snapshots.clone(), connection: connection.clone() };
     let store = place.snapshots.open();
@@ -80,7 +80,6 @@ pub async fn open_history(snapshots: &SnapshotsArguments, connection: &Connectio
     Ok(open(cluster)?)
 }
 
-/// A local time, of the last day if it has no date, or RFC 3339.
 pub fn parse_past(text: &str) -> Result<Timestamp, String> {
     parse_before(text, &Zoned::now()).ok_or_else(|| "must be such as 03:10, 03:10:30 or 2026-11-30T03:10".to_owned())
 }

@@ -7,6 +7,7 @@ pub(crate) use sentence::clock;
 pub use sentence::{Stall, StallKind, name_stall, render_span};
 pub use stalls::Stalls;
 pub use step::{Backends, CheckpointPhase, SeenCall, Step, Stepper};
+pub(crate) use step::{DATA_DEVICE, LOG_DEVICE};
 pub use watch::StallWatch;
 
 #[cfg(test)]

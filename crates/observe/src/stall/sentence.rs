@@ -55,7 +55,7 @@ pub struct Stall {
     pub kind: StallKind,
     /// The cause. It may change during the stall.
     pub sentence: String,
-    /// Commands per second in the worst step.
+    /// Commands per second in the worst step; in a history of samples, transactions.
     pub least_per_second: f64,
     /// Usual commands per second.
     pub usual_per_second: f64,

@@ -19,7 +19,7 @@ pub struct Blocker {
     pub process: LockProcess,
     /// Total time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
-    /// Only from the history: Unix time in milliseconds of the first and last step that had it.
+    /// From the history: first and last step with it, Unix time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<(i64, i64)>,
     /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
@@ -33,7 +33,7 @@ pub struct TemporaryFiles {
     pub session: Session,
     pub files: u64,
     pub bytes: Bytes,
-    /// Only from the history, as for blockers.
+    /// As for blockers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<(i64, i64)>,
 }
@@ -149,7 +149,6 @@ impl Culprits {
         self.sort_seen();
     }
 
-    /// Adds those of a recorded step.
     pub fn see_recorded(&mut self, blockers: Vec<Blocker>, temporary: Vec<TemporaryFiles>, at_ms: i64) {
         let until = |seen_ms: Option<(i64, i64)>| Some((seen_ms.map_or(at_ms, |(begin_ms, _)| begin_ms), at_ms));
         for now in blockers {
@@ -170,7 +169,7 @@ impl Culprits {
         self.sort_seen();
     }
 
-    /// Forgets what is no longer there, for an endless observation.
+    /// For an endless observation.
     pub fn forget_gone(&mut self) {
         self.seen_blockers.retain(|seen| self.blockers.iter().any(|now| now.key() == seen.key()));
         self.seen_temporary.clear();

@@ -262,7 +262,7 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// Samples without queries of its own, once a second: hears those that identify the processes.
+/// Samples the answers that identify the processes, without own queries.
 #[derive(Debug)]
 pub struct SharedLooks(LookSums);
 

@@ -73,7 +73,7 @@ pub struct TimeReport {
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     pub remarks: Vec<String>,
-    /// Only from the history: begin and end, Unix time in milliseconds.
+    /// Of a history: begin and end, Unix time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_ms: Option<(i64, i64)>,
 }

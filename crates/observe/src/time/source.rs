@@ -341,7 +341,7 @@ pub trait TimeSource: Send {
         LOOK
     }
 
-    /// Hears each answer; `None`: no answer came.
+    /// Each answer; `None` if none came.
     fn see(&mut self, _sessions: Option<&[Session]>) {}
 
     fn failure(&self) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The history: recent steps in a ring of records, oldest deleted first. Its files are untrusted input.
+//! The history: a ring of records, which are untrusted input.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,12 @@ use crate::top::record::{FRAMES_MAX, RecordReader, RecordWriter};
 use host::files::{DIRECTORY_MODE, Directory, as_owner_of};
 use host::linux::clock::read_wall_ms;
 
-/// Directory of the history, beside the snapshots.
 const DIRECTORY: &str = "history";
 const ENDING: &str = ".gz";
 
-/// Maximum length of a record, and maximum bytes of all.
+/// Limits of a record, and of all together.
 const SEGMENT_MS: i64 = 3_600_000;
 const BYTES_MAX: u64 = 500 << 20;
-/// Size at which the next record begins.
 const SEGMENT_BYTES: u64 = BYTES_MAX / 10;
 
 #[derive(Debug)]
@@ -51,14 +49,14 @@ pub struct HistoryWriter {
 }
 
 impl HistoryWriter {
-    /// Keeps the history of a cluster's directory for the time `keep`, but at most 500 MB.
+    /// `cluster`: directory of its snapshots.
     pub fn new(cluster: &Path, keep: Duration) -> HistoryWriter {
         let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
         HistoryWriter { path: cluster.join(DIRECTORY), keep_ms, segment: None }
     }
 
     /// # Errors
-    /// Such as a full disk. The error names the directory.
+    /// Such as a full disk.
     pub fn write(&mut self, frame: &TopFrame) -> Result<(), Error> {
         self.write_to_segment(frame).map_err(|error| match error {
             Error::File { action, source, .. } => Error::file(action, &self.path, source),
@@ -101,7 +99,7 @@ fn begin(path: &Path, now_ms: i64, keep_ms: i64) -> Result<RecordWriter, Error> 
     })
 }
 
-/// Deletes records that end before `since_ms`, and the oldest ones until the next record has room.
+/// Deletes old records, and the oldest ones until the next has room.
 fn prune(directory: &Directory, since_ms: i64) -> io::Result<()> {
     let segments = list(directory)?;
     let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
@@ -120,13 +118,11 @@ pub struct HistoryReader {
     path: PathBuf,
     directory: Directory,
     segments: Vec<Segment>,
-    /// Records that could not be read, with the reason.
+    /// Why records could not be read.
     pub damaged: Vec<String>,
 }
 
 impl HistoryReader {
-    /// # Errors
-    /// If the cluster's directory has no history.
     pub fn open(cluster: &Path) -> Result<HistoryReader, Error> {
         let path = cluster.join(DIRECTORY);
         let failed = |source: io::Error| match source.kind() {
@@ -141,10 +137,10 @@ impl HistoryReader {
         Ok(HistoryReader { path, directory, segments, damaged: Vec::new() })
     }
 
-    /// Passes the steps that end from `from_ms` until `to_ms` to `hear`, until it returns false.
+    /// Passes the steps that end in this time to `hear`, until it returns false.
     ///
     /// # Errors
-    /// If there is none; the error names the time that the history covers.
+    /// If there is none.
     pub fn read(&mut self, from_ms: i64, to_ms: i64, mut hear: impl FnMut(TopFrame) -> bool) -> Result<(), Error> {
         let mut heard = 0;
         let ends = self.segments.iter().skip(1).map(|next| next.begin_ms).chain([i64::MAX]);
@@ -203,5 +199,90 @@ impl HistoryReader {
         let local = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::system());
         let told = |ms: i64| local(ms).strftime("%F %T").to_string();
         Error::NotInHistory { begin: told(begin_ms), end: told(end_ms) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::LookBack;
+
+    const HOUR: i64 = SEGMENT_MS;
+
+    fn write(cluster: &Path, at_ms: &[i64]) {
+        let mut writer = HistoryWriter::new(cluster, Duration::from_hours(1));
+        for at_ms in at_ms {
+            writer.write(&TopFrame { at_ms: *at_ms, length_ns: 1_000_000_000, ..TopFrame::default() }).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+
+    fn read(cluster: &Path, from_ms: i64, to_ms: i64) -> Result<(Vec<i64>, Vec<String>), Error> {
+        let mut reader = HistoryReader::open(cluster)?;
+        let mut steps = Vec::new();
+        reader.read(from_ms, to_ms, |frame| {
+            steps.push(frame.at_ms);
+            true
+        })?;
+        Ok((steps, reader.damaged))
+    }
+
+    #[test]
+    fn steps_within_a_time_are_read_and_others_named() {
+        let cluster = tempfile::tempdir().unwrap();
+        assert!(matches!(read(cluster.path(), 0, 1), Err(Error::NoHistory { .. })));
+        let now = read_wall_ms();
+        let steps: Vec<i64> = (0..25).map(|second| now + 1000 * second).collect();
+        write(cluster.path(), &steps);
+        assert_eq!(read(cluster.path(), now, i64::MAX).unwrap(), (steps.clone(), Vec::new()));
+        assert_eq!(read(cluster.path(), now + 1500, now + 3000).unwrap().0, steps[2..4]);
+        let error = read(cluster.path(), 0, now - HOUR).unwrap_err().to_string();
+        assert!(error.contains("it covers 20"), "{error}");
+        let record = std::fs::read_dir(cluster.path().join(DIRECTORY)).unwrap().next().unwrap().unwrap().path();
+        let bytes = std::fs::read(&record).unwrap();
+        std::fs::write(&record, &bytes[..bytes.len() - 12]).unwrap();
+        let cut = read(cluster.path(), 0, i64::MAX).unwrap().0;
+        assert!(cut.len() >= 20 && cut[..] == steps[..cut.len()], "{cut:?}");
+    }
+
+    #[test]
+    fn the_oldest_are_deleted_by_age_and_size() {
+        let cluster = tempfile::tempdir().unwrap();
+        write(cluster.path(), &[1]);
+        let path = cluster.path().join(DIRECTORY);
+        let names =
+            || list(&Directory::open(&path).unwrap()).unwrap().into_iter().map(|one| one.name).collect::<Vec<_>>();
+        let newest = names().remove(0);
+        for (name, bytes) in
+            [("20200101T000000Z.gz", 1), ("20200101T010000Z.gz", 300 << 20), ("20200101T020000Z.gz", 400 << 20)]
+        {
+            std::fs::File::create(path.join(name)).unwrap().set_len(bytes).unwrap();
+        }
+        std::fs::write(path.join("notes"), "").unwrap();
+        let directory = Directory::open(&path).unwrap();
+        let since = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
+        prune(&directory, since("2020-01-01T01:30:00Z")).unwrap();
+        assert_eq!(names(), ["20200101T020000Z.gz", &newest], "one by age, one by size");
+        prune(&directory, read_wall_ms()).unwrap();
+        assert_eq!(names(), [newest]);
+        assert!(path.join("notes").exists());
+    }
+
+    #[test]
+    fn damaged_and_absurd_records_do_no_harm() {
+        let cluster = tempfile::tempdir().unwrap();
+        write(cluster.path(), &[i64::MIN, 5, i64::MAX]);
+        let path = cluster.path().join(DIRECTORY);
+        std::fs::write(path.join("20200101T000000Z.gz"), "nothing").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path.join("20200102T000000Z.gz")).unwrap();
+        let (steps, damaged) = read(cluster.path(), i64::MIN, i64::MAX).unwrap();
+        assert_eq!((steps, damaged.len()), (vec![i64::MIN, 5, i64::MAX], 2));
+        let mut sum = LookBack::default();
+        let absurd = crate::time::TimeShares { lived_ns: u64::MAX, commands: Some(u64::MAX), ..Default::default() };
+        for at_ms in [i64::MIN, i64::MAX, 0] {
+            let statistics = crate::top::TopStatistic::all_of(&crate::top::frame::tests::span());
+            sum.add(TopFrame { at_ms, length_ns: u64::MAX, time: absurd, statistics, ..TopFrame::default() });
+        }
+        assert_eq!(sum.finish(&damaged).total.lived_ns, u64::MAX);
     }
 }

@@ -62,7 +62,7 @@ impl RecordWriter {
         if self.unflushed >= FLUSHED_AFTER { self.flush() } else { Ok(()) }
     }
 
-    /// Bytes of the file at the last flush.
+    /// Without unflushed steps.
     pub fn bytes(&self) -> u64 {
         self.encoder.get_ref().get_ref().metadata().map_or(0, |facts| facts.len())
     }

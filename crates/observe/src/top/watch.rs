@@ -40,7 +40,7 @@ const STALL_TOLD_MS: i64 = 60_000;
 pub struct Here {
     pub looks: PgConnection,
     pub who: PgConnection,
-    /// `None` to sample economically: once a second, through `who`. `looks` then reads the counters.
+    /// `None` to sample through `who`; `looks` then reads the counters.
     pub pulse: Option<PgConnection>,
     pub own_pids: Vec<u32>,
     pub postmaster_pid: Option<u32>,

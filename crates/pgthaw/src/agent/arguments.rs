@@ -52,7 +52,7 @@ pub enum Action {
         #[command(flatten)]
         place: SnapshotPlace,
     },
-    /// Record the history until a signal
+    /// Record the history
     #[command(hide = true)]
     Record {
         #[arg(long, value_parser = parse_history)]
@@ -79,7 +79,7 @@ pub struct RunArguments {
 
     /// Keep a history for this time, such as 12h, or off (default 7d)
     ///
-    /// For `waits --from` and `top --at`. At most 500 MB beside the snapshots, recorded by samples once a second.
+    /// For `waits --from` and `top --at`. At most 500 MB, beside the snapshots.
     #[arg(long, value_name = "TIME", default_value = "7d", hide_default_value = true, value_parser = parse_history)]
     pub history: HistoryLength,
 

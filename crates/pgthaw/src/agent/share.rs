@@ -1,4 +1,4 @@
-//! Steps of the agent: the table of the warm set, and the history.
+//! Steps of the agent that use the table of the warm set or the history.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ async fn write(server: &Server, map: &Map, everything: bool, is_partial: bool) -
 }
 
 pub async fn record(history: HistoryLength, place: &SnapshotPlace) -> Result<ExitStatus> {
-    // Not even SIGKILL to the agent leaves a second recorder behind.
+    // The agent may get SIGKILL.
     set_parent_process_death_signal(Some(Signal::TERM))?;
     let target = Target::open(&place.connection).await?;
     let cluster = target.require_server()?.facts.system_identifier;

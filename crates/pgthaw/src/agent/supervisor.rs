@@ -64,9 +64,8 @@ const STEP_LIMIT: Duration = Duration::from_secs(15 * 60);
 const LAST_LIMIT: Duration = Duration::from_secs(60);
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Name of the recording in the status.
 const HISTORY: &str = "history";
-/// Pause after a recording that failed, as on a full disk, and the time after which one counts as successful.
+/// Pause after a failed recording, as on a full disk; time after which one has not failed.
 const RECORD_PAUSE: Duration = Duration::from_secs(600);
 const RECORDS: Duration = Duration::from_secs(30);
 
@@ -83,7 +82,7 @@ enum Step {
     Take,
     Share(PathBuf),
     Receive,
-    /// Runs beside the others. Hours to keep.
+    /// Runs beside the others. Hours.
     Record(u64),
 }
 
@@ -401,7 +400,6 @@ impl Agent {
         Ok(Running { step, pid, started: Instant::now(), stopped: None, task })
     }
 
-    /// Keeps a recording of the history running.
     async fn record(&mut self) {
         let Some(length) = self.arguments.history.0 else { return };
         let now = Instant::now();

@@ -20,7 +20,7 @@ use observe::Error;
 use observe::top::{History, RecordReader, TopFrame};
 use terminal::{Canvas, LiveScreen};
 
-/// Time before and after `--at` that the screen can show, and number of steps printed without a screen.
+/// Around `--at`: time on the screen, and number of printed steps.
 const AROUND_MS: i64 = 3_600_000;
 const STEPS_PRINTED: u32 = 60;
 

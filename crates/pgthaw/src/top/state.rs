@@ -169,7 +169,6 @@ impl LiveTop {
         self.show();
     }
 
-    /// Shows the step at this time, paused.
     pub fn step_to_time(&mut self, at_ms: i64) {
         self.step_to(self.history.briefs(0, usize::MAX).take_while(|brief| brief.at_ms < at_ms).count());
     }

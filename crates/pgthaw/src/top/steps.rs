@@ -119,7 +119,6 @@ pub async fn print(
     ended
 }
 
-/// Records the history until a signal ends it.
 pub async fn record_history(target: Target, mut history: HistoryWriter) -> anyhow::Result<()> {
     let mut end = std::pin::pin!(hear_signals()?);
     let (sender, mut frames) = channel(WAITING);

@@ -67,7 +67,7 @@ pub struct WaitsArguments {
 
     /// Report on the agent's history from this time
     ///
-    /// Such as 03:08 (the last one), 03:08:30 or "2026-11-30 03:08", in local time, or RFC 3339. Stalls and blockers come first.
+    /// Stalls and blockers come first. TIME is as for `top --at`.
     #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with_all = ["seconds", "by", "source", "budget", "command"])]
     from: Option<Timestamp>,
 
