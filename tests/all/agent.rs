@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::culprits::{Open, wait_for};
 use crate::schemas::check_document;
 use crate::servers::{self, Output, TestServer, output_of, start_standby, wait_until};
 
@@ -243,6 +245,86 @@ fn a_primary_and_its_standby_share_a_directory() {
     let another = ask(&standby, &["agent"]).ends_with(1);
     assert!(another.stderr.contains("another agent of this server already runs"), "{another:?}");
     assert!(ask(&primary, &["ready"]).ok().stdout.contains("the primary runs"));
+}
+
+/// Afterwards the agent's history names the holder of a lock, even without agent and server.
+#[test]
+fn the_history_names_the_culprit_first() {
+    let mut server = servers::start_any(&[("deadlock_timeout", "60s")]);
+    server.psql("CREATE TABLE t AS SELECT 1 AS id");
+    let agent = Agent::start(&server, &["--every", "1h", "--history", "1h"]);
+    wait_for_state(&server, "keeping");
+    let now = || jiff::Timestamp::now().to_string();
+    let from = now();
+    let look_back = || server.pgthaw(&["waits", "--from", &from, "--json"]);
+    let blockers = || look_back().json()["blockers"].as_array().cloned().unwrap_or_default();
+    let forgetful = Open::start(&server, "forgetful", "BEGIN; UPDATE t SET id = 2 WHERE id = 1;");
+    wait_for(&server, "state = 'idle in transaction'", "1");
+    let patient = Open::start(&server, "patient", "UPDATE t SET id = 3 WHERE id = 1;");
+    wait_until("the recorded wait", || look_back().status == 0 && blockers().iter().any(|one| one["waiters"] == 1));
+    let to = now();
+    drop((forgetful, patient));
+    agent.end();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let text = server.pgthaw(&["waits", "--from", &from, "--to", &to]).ok().stdout;
+    let first: Vec<&str> = text.lines().skip(2).take(4).collect();
+    assert!(text.starts_with("history from ") && first[0] == "WHO BLOCKS WHOM", "{text}");
+    assert!(
+        first[1].contains(" forgetful, idle in transaction for ") && first[1].contains("holds t: 1 process"),
+        "{text}"
+    );
+    assert!(first[2].contains("last query: UPDATE t SET id = ? WHERE id = ?"), "{text}");
+    assert!(first[3].contains(" patient waits "), "{text}");
+    let report = server.pgthaw(&["waits", "--from", &from, "--to", &to, "--json"]).ok();
+    check_document("waits", &report.json());
+    assert!(report.json()["blockers"][0]["seen_ms"].is_array(), "{report:?}");
+    let steps = server.pgthaw(&["top", "--at", &from]).ok().stdout;
+    assert!(steps.lines().any(|step| step.contains("forgetful")) && steps.lines().count() <= 60, "{steps}");
+    let error = server.pgthaw(&["top", "--at", "2026-01-01 03:10"]).ends_with(1).stderr;
+    assert!(error.contains("the history has nothing of that time: it covers 2"), "{error}");
+    let histories: Vec<PathBuf> =
+        std::fs::read_dir(history_directory(&server)).unwrap().map(|one| one.unwrap().path()).collect();
+    let [record] = &histories[..] else { panic!("{histories:?}") };
+    // As if the agent had been killed in the middle.
+    let bytes = std::fs::read(record).unwrap();
+    std::fs::write(record, &bytes[..bytes.len() - 10]).unwrap();
+    let cut = server.pgthaw(&["waits", "--from", &from]).ok().stdout;
+    assert!(cut.contains("forgetful"), "{cut}");
+}
+
+fn history_directory(server: &TestServer) -> PathBuf {
+    let store = server.home().join("state/pgthaw/snapshots");
+    let cluster = std::fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
+    let mut files = std::fs::read_dir(&cluster).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap());
+    cluster.join(files.find_map(|name| Some(format!("{}.history", name.strip_suffix(".json")?))).unwrap())
+}
+
+#[test]
+fn a_full_disk_ends_the_history_and_not_the_agent() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    let agent = Agent::start(&server, &["--every", "1h", "--history", "off"]);
+    wait_for_state(&server, "keeping");
+    agent.end();
+    let small = history_directory(&server);
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&small).status().unwrap();
+    if !mounted.success() {
+        untested!("nothing can be mounted");
+    }
+    std::fs::write(small.join("filler"), [1; 4096]).unwrap();
+    let agent = Agent::start(&server, &["--every", "1h"]);
+    wait_until("the failure", || {
+        let found = server.pgthaw(&["agent", "status"]);
+        found.stdout.contains("history failed: cannot write ") && found.stdout.contains("No space left on device")
+    });
+    let failed = status(&server);
+    let ready = ready(&server, &[]);
+    let said = agent.end();
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    check_document("agent-status", &failed);
+    assert_eq!((failed["errors"]["history"].as_u64(), ready.status), (Some(1), 0), "{failed}");
+    assert_eq!(said.matches("history failed").count(), 1, "{said}");
 }
 
 /// A role that may write to the table can only cause blocks to be missing.

@@ -1,5 +1,7 @@
 //! Opens a source of process times, and keeps its cost within a budget by measuring less.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
@@ -11,9 +13,13 @@ use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
+use postgres::Session;
 
 /// Interval after which the cost is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
+
+/// Interval of queries for the server's processes when the overhead budget is tight.
+const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
 /// Consecutive intervals above the budget that cause a reduction: one may be chance.
 const SPANS: u32 = 2;
@@ -210,8 +216,12 @@ impl TimeSource for BudgetedSource {
         self.source.failure()
     }
 
-    fn asks_seldom(&self) -> bool {
-        self.asks_seldom
+    fn ask_every(&self) -> Duration {
+        if self.asks_seldom { SELDOM_LOOK } else { self.source.ask_every() }
+    }
+
+    fn see(&mut self, sessions: Option<&[Session]>) {
+        self.source.see(sessions);
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {

@@ -22,6 +22,10 @@ pub enum Error {
     NotARecord { path: PathBuf, reason: String },
     #[error("record {} has format {found}, but this pgthaw reads format {known}", path.display())]
     OtherRecord { path: PathBuf, found: u32, known: u32 },
+    #[error("no agent has recorded a history of this server in {}", path.display())]
+    NoHistory { path: PathBuf },
+    #[error("the history has nothing of that time: it covers {begin} to {end}")]
+    NotInHistory { begin: String, end: String },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
 }
@@ -37,6 +41,7 @@ impl Explain for Error {
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
             Error::NotARecord { .. } | Error::OtherRecord { .. } | Error::File { .. } => ErrorKind::Failed,
+            Error::NoHistory { .. } | Error::NotInHistory { .. } => ErrorKind::Failed,
         }
     }
 
@@ -52,6 +57,10 @@ impl Explain for Error {
             }
             Error::NotARecord { .. } => Some("`pgthaw top --record FILE` writes one".to_owned()),
             Error::OtherRecord { .. } => Some("read it with the pgthaw version that wrote it".to_owned()),
+            Error::NoHistory { .. } => {
+                Some("start `pgthaw agent`, or give the directory of its snapshots with --dir".to_owned())
+            }
+            Error::NotInHistory { .. } => Some("choose a time in between; gaps mean that no agent ran".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Some("use another file, or remove this one".to_owned())
             }

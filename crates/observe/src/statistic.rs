@@ -43,9 +43,10 @@ impl Statistic {
     pub fn merge(&mut self, other: &Statistic) {
         self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.count += other.count;
-        self.total_ns += other.total_ns;
-        self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
+        let add = |sum: &mut u64, more| *sum = sum.saturating_add(more);
+        add(&mut self.count, other.count);
+        add(&mut self.total_ns, other.total_ns);
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| add(sum, more));
     }
 
     /// Increase since `earlier`. An unchanged minimum or maximum is estimated from the histogram.
@@ -98,11 +99,11 @@ impl Statistic {
     /// Quantile `share` (0 to 1): the upper limit of its bucket, or `max_ns`. At most twice the true value, except in
     /// the first and the last bucket. `None` if lengths are unknown.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
-        let counted: u64 = self.histogram.iter().sum();
+        let counted = self.histogram.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
         let wanted = (counted as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
         let bucket = self.histogram.iter().position(|count| {
-            seen += count;
+            seen = count.saturating_add(seen);
             seen >= wanted
         })?;
         Some(upper_bound(bucket).min(self.max_ns?))

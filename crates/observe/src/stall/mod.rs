@@ -3,9 +3,11 @@ mod stalls;
 mod step;
 mod watch;
 
-pub use sentence::{Stall, StallKind, name_stall};
+pub(crate) use sentence::clock;
+pub use sentence::{Stall, StallKind, name_stall, render_span};
 pub use stalls::Stalls;
 pub use step::{Backends, CheckpointPhase, SeenCall, Step, Stepper};
+pub(crate) use step::{DATA_DEVICE, LOG_DEVICE};
 pub use watch::StallWatch;
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct Stall {
     pub kind: StallKind,
     /// The cause. It may change during the stall.
     pub sentence: String,
-    /// Commands per second in the worst step.
+    /// Commands per second in the worst step; in a history of samples, transactions.
     pub least_per_second: f64,
     /// Usual commands per second.
     pub usual_per_second: f64,
@@ -63,10 +63,17 @@ pub struct Stall {
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
-        let end = self.end_ms.map_or_else(|| "now".to_owned(), clock);
-        write!(f, "{}–{end} UTC: {}", clock(self.begin_ms), self.sentence)
+        write!(f, "{}: {}", render_span(self.begin_ms, self.end_ms), self.sentence)
     }
+}
+
+/// `03:10:02–03:10:22 UTC`
+pub fn render_span(begin_ms: i64, end_ms: Option<i64>) -> String {
+    format!("{}–{} UTC", clock(begin_ms), end_ms.map_or_else(|| "now".to_owned(), clock))
+}
+
+pub(crate) fn clock(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string()
 }
 
 /// Classes of wait events in which something else blocks a backend.

@@ -8,11 +8,11 @@ use model::{StallFinder, StallSpan};
 
 const STEPS_OF_SECOND: usize = 4;
 
-/// Maximum number of earlier steps with which a stall is compared.
-const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
+/// Time with which a stall is compared.
+const SECONDS_BEFORE: usize = 30;
 
 /// Enough for the longest stall and the time before it.
-const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
+const SECONDS_KEPT: usize = 640;
 
 /// If fewer than this share of the backends remains, the load has ended, which is no stall.
 const LEFT: f64 = 0.5;
@@ -23,6 +23,7 @@ const AT_WORK: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub struct Stalls {
     finder: StallFinder,
+    steps_of_second: usize,
     steps: VecDeque<Step>,
     dropped: usize,
     pub(super) finished: Vec<Stall>,
@@ -31,21 +32,25 @@ pub struct Stalls {
 
 impl Default for Stalls {
     fn default() -> Stalls {
-        let finder = StallFinder::new(STEPS_OF_SECOND);
-        Stalls { finder, steps: VecDeque::new(), dropped: 0, finished: Vec::new(), ongoing: None }
+        Stalls::new(STEPS_OF_SECOND)
     }
 }
 
 impl Stalls {
+    pub fn new(steps_of_second: usize) -> Stalls {
+        let finder = StallFinder::new(steps_of_second);
+        Stalls { finder, steps_of_second, steps: VecDeque::new(), dropped: 0, finished: Vec::new(), ongoing: None }
+    }
+
     pub fn add(&mut self, step: Step) {
         // There was no load yet.
         if self.steps.is_empty() && step.commands == 0 {
             return;
         }
-        let steps_of_length = step.length_ns as f64 / 1e9 * STEPS_OF_SECOND as f64;
+        let steps_of_length = step.length_ns as f64 / 1e9 * self.steps_of_second as f64;
         let rate = step.commands as f64 / steps_of_length.max(f64::MIN_POSITIVE);
         self.steps.push_back(step);
-        if self.steps.len() > STEPS_KEPT {
+        if self.steps.len() > SECONDS_KEPT * self.steps_of_second {
             self.steps.pop_front();
             self.dropped += 1;
         }
@@ -55,9 +60,10 @@ impl Stalls {
     }
 
     pub fn end(&mut self) {
-        let finder = std::mem::replace(&mut self.finder, StallFinder::new(STEPS_OF_SECOND));
+        let new = Stalls::new(self.steps_of_second);
+        let finder = std::mem::replace(&mut self.finder, new.finder.clone());
         let last = finder.finish().and_then(|span| self.describe(&span, true));
-        *self = Stalls { finished: std::mem::take(&mut self.finished), ..Stalls::default() };
+        *self = Stalls { finished: std::mem::take(&mut self.finished), ..new };
         self.finished.extend(last);
     }
 
@@ -76,8 +82,10 @@ impl Stalls {
     fn describe(&mut self, span: &StallSpan, has_ended: bool) -> Option<Stall> {
         let begin = span.steps.start.saturating_sub(self.dropped);
         let end = span.steps.end.saturating_sub(self.dropped);
+        let steps_of_second = self.steps_of_second as f64;
         let steps = self.steps.make_contiguous();
-        let (before, during) = (steps.get(begin.saturating_sub(STEPS_BEFORE)..begin)?, steps.get(begin..end)?);
+        let (before, during) =
+            (steps.get(begin.saturating_sub(SECONDS_BEFORE * self.steps_of_second)..begin)?, steps.get(begin..end)?);
         let backends =
             |steps: &[Step]| steps.iter().map(|step| step.backends.count).sum::<f64>() / steps.len().max(1) as f64;
         let idles = [before, during].iter().all(|steps| Means::of(steps).at_work() < AT_WORK);
@@ -85,7 +93,7 @@ impl Stalls {
             return None;
         }
         let (first, last) = (during.first()?, during.last()?);
-        let per_second = |rate: f64| rate * STEPS_OF_SECOND as f64;
+        let per_second = |rate: f64| rate * steps_of_second;
         let (kind, sentence) = name_stall(during, before, per_second(span.usual));
         // Regular pauses of clients are normal.
         if span.is_usual && matches!(kind, StallKind::ClientPause | StallKind::ClientDelay) {

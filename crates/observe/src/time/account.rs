@@ -7,7 +7,6 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -164,17 +163,17 @@ impl TimeShares {
     /// Explained share of the lifetime: 0 to 1, slightly more if the clocks differ. `None` for sampled times, whose sum
     /// proves nothing.
     pub fn explained(&self) -> Option<f64> {
-        let known = self.running_ns + self.ready_ns? + self.client_ns + self.idle_ns;
-        let explained = known + self.waiting_ns + self.no_event_ns;
+        let known = [self.running_ns, self.ready_ns?, self.client_ns, self.idle_ns, self.waiting_ns, self.no_event_ns];
+        let explained = known.into_iter().fold(0, u64::saturating_add);
         (self.lived_ns > 0).then(|| explained as f64 / self.lived_ns as f64)
     }
 
-    fn add(&mut self, more: &TimeShares) {
+    pub(crate) fn add(&mut self, more: &TimeShares) {
         let all = host::field_pairs!(self, more:
             lived_ns, running_ns, client_ns, idle_ns, waiting_ns, no_event_ns, unknown_ns);
-        all.into_iter().for_each(|(sum, more)| *sum += more);
+        all.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         let known = host::field_pairs!(self, more: ready_ns, commands, handled, handled_ns, switches);
-        known.into_iter().for_each(|(sum, more)| *sum = add_known(*sum, more));
+        known.into_iter().for_each(|(sum, more)| *sum = add_known(*sum, more, u64::saturating_add));
     }
 
     fn charge(&mut self, part: &str, detail: &str, ns: u64) {
@@ -188,8 +187,8 @@ impl TimeShares {
     }
 }
 
-pub(super) fn add_known<T: Add<Output = T> + Copy>(sum: Option<T>, more: Option<T>) -> Option<T> {
-    sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
+pub(super) fn add_known<T: Copy>(sum: Option<T>, more: Option<T>, add: fn(T, T) -> T) -> Option<T> {
+    sum.zip(more).map(|(sum, more)| add(sum, more)).or(sum).or(more)
 }
 
 /// Name of the sleep of processes that never have a wait event.
@@ -217,7 +216,7 @@ impl TimeSecond {
         let mut sum = TimeSecond::default();
         for span in spans {
             sum.until_ns = span.until_ns;
-            sum.length_ns += span.length_ns;
+            sum.length_ns = sum.length_ns.saturating_add(span.length_ns);
             sum.processes = sum.processes.max(span.processes);
             sum.shares.add(&span.shares);
         }
@@ -243,6 +242,14 @@ pub struct Imperfect {
     pub lost_of_files: u64,
 }
 
+impl Imperfect {
+    pub(crate) fn add(&mut self, more: &Imperfect) {
+        let all = host::field_pairs!(self, more:
+            recovered, recovered_ns, wakes_missed, lost_processes, lost_calls, lost_of_files);
+        all.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+}
+
 /// Failed queries for the server's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedLooks {
@@ -266,14 +273,19 @@ pub struct Lived(BTreeMap<String, (u64, bool)>);
 impl Lived {
     pub fn add(&mut self, place: String, lived_ns: u64, is_client: bool) {
         let (sum, has_client) = self.0.entry(place).or_default();
-        *sum += lived_ns;
+        *sum = sum.saturating_add(lived_ns);
         *has_client |= is_client;
     }
 
     /// Share (0 to 1) of a group's time in the lifetime of all groups with client backends. `None` for other groups.
     pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
         let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
-        let whole: u64 = self.0.values().filter(|(_, has_client)| *has_client).map(|(lived_ns, _)| lived_ns).sum();
+        let whole: u64 = self
+            .0
+            .values()
+            .filter(|(_, has_client)| *has_client)
+            .map(|(lived_ns, _)| *lived_ns)
+            .fold(0, u64::saturating_add);
         move |place, ns| (whole > 0 && has_client(place)).then(|| ns as f64 / whole as f64)
     }
 }

@@ -19,6 +19,9 @@ pub struct Blocker {
     pub process: LockProcess,
     /// Total time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
+    /// From the history: first and last step with it, Unix time in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_ms: Option<(i64, i64)>,
     /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
     pub behind: Vec<Blocker>,
 }
@@ -30,6 +33,9 @@ pub struct TemporaryFiles {
     pub session: Session,
     pub files: u64,
     pub bytes: Bytes,
+    /// As for blockers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_ms: Option<(i64, i64)>,
 }
 
 const IDLE_MS: u64 = 1000;
@@ -88,9 +94,18 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
         waiting.extract_if(.., is_behind).collect::<Vec<LockProcess>>()
     };
     let behind: Vec<Vec<LockProcess>> = parents.iter().map(of).collect();
-    let with =
-        |(process, behind)| Blocker { process, held_up_ns: 0, behind: grow(behind, waiting, (levels - 1).max(1)) };
+    let with = |(process, behind)| Blocker {
+        process,
+        behind: grow(behind, waiting, (levels - 1).max(1)),
+        ..Blocker::default()
+    };
     parents.into_iter().zip(behind).map(with).collect()
+}
+
+impl TemporaryFiles {
+    fn key(&self) -> (u32, u64, &Option<String>) {
+        (self.session.pid, self.session.started_us, &self.session.query)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -126,18 +141,45 @@ impl Culprits {
         self.blockers.extend(idle.into_iter().map(|one| Blocker { process: alone(one), ..Blocker::default() }));
         self.blockers.truncate(KEPT);
         for now in &mut self.blockers {
-            let seen = self.seen_blockers.iter_mut().find(|seen| seen.key() == now.key());
-            let before_ns = seen.as_ref().map_or(0, |seen| seen.held_up_ns);
+            let seen = self.seen_blockers.iter().find(|seen| seen.key() == now.key());
+            let before_ns = seen.map_or(0, |seen| seen.held_up_ns);
             now.held_up_ns = before_ns + now.waited_ns(since_ns);
-            let matters = |one: &Blocker| (one.count(), one.process.session.state_ms);
+            keep_worst(&mut self.seen_blockers, now);
+        }
+        self.sort_seen();
+    }
+
+    pub fn see_recorded(&mut self, blockers: Vec<Blocker>, temporary: Vec<TemporaryFiles>, at_ms: i64) {
+        let until = |seen_ms: Option<(i64, i64)>| Some((seen_ms.map_or(at_ms, |(begin_ms, _)| begin_ms), at_ms));
+        for now in blockers {
+            let seen = self.seen_blockers.iter().find(|seen| seen.key() == now.key());
+            let before = seen.map_or((0, None), |seen| (seen.held_up_ns, seen.seen_ms));
+            let now = Blocker { held_up_ns: now.held_up_ns.max(before.0), seen_ms: until(before.1), ..now };
+            keep_worst(&mut self.seen_blockers, &now);
+        }
+        for now in temporary {
+            let seen = self.seen_temporary.iter_mut().find(|seen| seen.key() == now.key());
+            let seen_ms = until(seen.as_ref().and_then(|seen| seen.seen_ms));
             match seen {
-                Some(seen) if matters(now) < matters(seen) => seen.held_up_ns = now.held_up_ns,
-                Some(seen) => *seen = now.clone(),
-                None => self.seen_blockers.push(now.clone()),
+                Some(seen) if now.bytes < seen.bytes => seen.seen_ms = seen_ms,
+                Some(seen) => *seen = TemporaryFiles { seen_ms, ..now },
+                None => self.seen_temporary.push(TemporaryFiles { seen_ms, ..now }),
             }
         }
+        self.sort_seen();
+    }
+
+    /// For an endless observation.
+    pub fn forget_gone(&mut self) {
+        self.seen_blockers.retain(|seen| self.blockers.iter().any(|now| now.key() == seen.key()));
+        self.seen_temporary.clear();
+    }
+
+    fn sort_seen(&mut self) {
         self.seen_blockers.sort_by_key(|one| Reverse((one.held_up_ns, one.process.session.state_ms)));
         self.seen_blockers.truncate(KEPT);
+        self.seen_temporary.sort_by_key(|one| Reverse(one.bytes));
+        self.seen_temporary.truncate(KEPT);
     }
 
     /// `files`: pid, number of files, bytes.
@@ -145,7 +187,7 @@ impl Culprits {
         let whose = |&(pid, files, bytes): &(u32, u64, u64)| {
             let session = sessions.iter().find(|one| one.pid == pid).map(shown);
             let session = session.unwrap_or_else(|| Session { pid, ..Session::default() });
-            TemporaryFiles { session, files, bytes: Bytes(bytes) }
+            TemporaryFiles { session, files, bytes: Bytes(bytes), seen_ms: None }
         };
         self.temporary = files.iter().map(whose).collect();
         self.seen_temporary.extend(self.temporary.iter().cloned());
@@ -155,6 +197,15 @@ impl Culprits {
             files.retain(|one| told.insert((one.session.pid, one.session.started_us, one.session.query.clone())));
             files.truncate(KEPT);
         }
+    }
+}
+
+fn keep_worst(all: &mut Vec<Blocker>, now: &Blocker) {
+    let matters = |one: &Blocker| (one.count(), one.process.session.state_ms);
+    match all.iter_mut().find(|seen| seen.key() == now.key()) {
+        Some(seen) if matters(now) < matters(seen) => (seen.held_up_ns, seen.seen_ms) = (now.held_up_ns, now.seen_ms),
+        Some(seen) => *seen = now.clone(),
+        None => all.push(now.clone()),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Part of `--json`: never rename fields.
 
+use std::ops::Add as _;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -125,8 +126,8 @@ impl TimeUse {
     /// Sums everything but shares.
     pub fn add(&mut self, more: &TimeUse) {
         self.each_with(more, |sum, more| *sum += more);
-        self.ready_seconds = add_known(self.ready_seconds, more.ready_seconds);
-        self.activity_reports = add_known(self.activity_reports, more.activity_reports);
+        self.ready_seconds = add_known(self.ready_seconds, more.ready_seconds, f64::add);
+        self.activity_reports = add_known(self.activity_reports, more.activity_reports, f64::add);
     }
 
     pub fn scale(&self, factor: f64) -> TimeUse {

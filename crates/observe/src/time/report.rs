@@ -73,6 +73,9 @@ pub struct TimeReport {
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     pub remarks: Vec<String>,
+    /// Of a history: begin and end, Unix time in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_ms: Option<(i64, i64)>,
 }
 
 impl TimeReport {
@@ -113,6 +116,7 @@ impl TimeReport {
             imperfect: accounting.imperfect,
             cost,
             remarks,
+            recorded_ms: None,
         }
     }
 }

@@ -11,7 +11,11 @@ use crate::statistic::Statistic;
 use crate::time::event_word::EventWord;
 use crate::{JsonSchema, TS};
 use host::units::Fork;
-use postgres::RelationPath;
+use postgres::{RelationPath, Session};
+
+/// Maximum interval between queries for the server's processes and, with stall detection, between readings of wait
+/// times. A process that lives for a shorter time may stay unknown.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
 /// Source of the times, the least exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -332,10 +336,13 @@ pub trait TimeSource: Send {
         false
     }
 
-    /// True if processes are queried rarely, because each answer lists all of them.
-    fn asks_seldom(&self) -> bool {
-        false
+    /// Minimum interval of pgthaw's queries for processes, because each answer lists all of them.
+    fn ask_every(&self) -> Duration {
+        LOOK
     }
+
+    /// Each answer; `None` if none came.
+    fn see(&mut self, _sessions: Option<&[Session]>) {}
 
     fn failure(&self) -> Option<String> {
         None

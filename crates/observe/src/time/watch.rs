@@ -11,20 +11,12 @@ use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
 use crate::time::culprits::{Culprits, waits_for_lock};
-use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
-use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource, WaitEvent};
+use crate::time::source::{FileCall, FileTimes, LOOK, ProcessTimes, Reading, TimeSource, WaitEvent};
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
-
-/// Maximum interval between queries for the server's processes and, with stall detection, between readings of wait
-/// times. A process that lives for a shorter time may stay unknown.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// Interval of queries for the server's processes when the overhead budget is tight.
-const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
 /// Minimum interval of queries for lock waits and temporary files; after slow ones, `PARTS_OF_LOOKS` times their
 /// duration.
@@ -148,8 +140,8 @@ impl Watch {
                 ended = &mut end => Some(ended),
                 _ = ticks.tick() => None,
             };
-            if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
-                self.look(source.event_word()).await;
+            if self.asked_at.elapsed() + LOOK / 2 >= source.ask_every() {
+                self.look(source).await;
             }
             if let Some(why) = source.failure() {
                 self.lose_server(why);
@@ -168,16 +160,18 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self, word: Option<EventWord>) {
+    async fn look(&mut self, source: &mut impl TimeSource) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
-        let word = word.filter(|_| self.roster.postmaster_of_same_pids().is_some());
+        let word = source.event_word().filter(|_| self.roster.postmaster_of_same_pids().is_some());
         let read_numbers = || word.map(|word| word.read_each(&self.unnamed));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // A late answer must not delay readings.
-        match timeout(LOOK, read_sessions(connection)).await {
+        let answer = timeout(LOOK, read_sessions(connection)).await;
+        source.see(answer.as_ref().ok().and_then(|answer| answer.as_deref().ok()));
+        match answer {
             Ok(Ok(sessions)) => {
                 if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
                     self.names.learn(&sessions, before, &after);

@@ -22,7 +22,7 @@ const FORMAT: u32 = 1;
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum number of steps: about two weeks with a step each second.
-const FRAMES_MAX: u64 = 1_250_000;
+pub(super) const FRAMES_MAX: u64 = 1_250_000;
 
 /// Steps between two flushes. A truncated record is readable up to the last flush.
 const FLUSHED_AFTER: u32 = 10;
@@ -60,6 +60,11 @@ impl RecordWriter {
         self.write_line(frame)?;
         self.unflushed += 1;
         if self.unflushed >= FLUSHED_AFTER { self.flush() } else { Ok(()) }
+    }
+
+    /// Without unflushed steps.
+    pub fn bytes(&self) -> u64 {
+        self.encoder.get_ref().get_ref().metadata().map_or(0, |facts| facts.len())
     }
 
     pub fn finish(self) -> Result<(), Error> {

@@ -12,7 +12,8 @@ use crate::budget::RefusedSource;
 use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
-    By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
+    By, LOOK, LookingCost, OwnTransactions, ProbeCost, Roster, SharedLooks, Tier, TimeSource, TimeSpan, WaitNames,
+    Watch,
 };
 use crate::top::checkpoint::CheckpointWatch;
 use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
@@ -39,7 +40,8 @@ const STALL_TOLD_MS: i64 = 60_000;
 pub struct Here {
     pub looks: PgConnection,
     pub who: PgConnection,
-    pub pulse: PgConnection,
+    /// `None` to sample through `who`; `looks` then reads the counters.
+    pub pulse: Option<PgConnection>,
     pub own_pids: Vec<u32>,
     pub postmaster_pid: Option<u32>,
     pub version_num: u32,
@@ -75,12 +77,17 @@ impl TopWatch {
         // Flushes the statistics of this connection's earlier transactions, before pgthaw first reads the counters.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
-        let (source, refused) =
-            open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
+        let (source, refused, pulse) = match here.pulse {
+            None => (Box::new(SharedLooks::start(sessions.clone())) as Box<dyn TimeSource>, Vec::new(), here.looks),
+            Some(pulse) => {
+                let opened = open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
+                (opened.0, opened.1, pulse)
+            }
+        };
         let (gone, is_gone) = oneshot::channel();
         let own_pids = here.own_pids.clone();
         let period = self.step.max(SLOWEST_TICK);
-        let pulse = PulseReader::start(here.pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
+        let pulse = PulseReader::start(pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
@@ -132,6 +139,7 @@ impl TopWatch {
                 let frame = steps.take(span, source, watch);
                 self.send(frame);
             }
+            watch.culprits.forget_gone();
         };
         watch.until(&mut source, step, end, hear).await
     }
@@ -264,8 +272,8 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             ("events between two samples", format!("processes are sampled {looks}: times are estimates"))
         }
         Tier::Sql => {
-            let why = "pg_stat_activity is sampled 10 times a second: times are estimates";
-            ("events between two samples", why.to_owned())
+            let looks = if source.ask_every() > LOOK { "at most once" } else { "10 times" };
+            ("events between two samples", format!("pg_stat_activity is sampled {looks} a second: times are estimates"))
         }
     };
     Missing::new(what, why, None)

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 use crate::{ConnectionArguments, SnapshotPlace};
 
@@ -52,6 +52,14 @@ pub enum Action {
         #[command(flatten)]
         place: SnapshotPlace,
     },
+    /// Record the history
+    #[command(hide = true)]
+    Record {
+        #[arg(long, value_parser = parse_history)]
+        history: HistoryLength,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
     /// Store the primary's warm set as a snapshot, and compute the warmth
     #[command(hide = true)]
     Receive {
@@ -69,6 +77,12 @@ pub struct RunArguments {
     /// that the agent uses less than 0.5 % of a core, up to 1 h.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub every: Option<Duration>,
+
+    /// Keep a history for this time, such as 12h, or off (default 7d)
+    ///
+    /// For `waits --from` and `top --at`. At most 500 MB, beside the snapshots.
+    #[arg(long, value_name = "TIME", default_value = "7d", hide_default_value = true, value_parser = parse_history)]
+    pub history: HistoryLength,
 
     /// Serve /metrics, /ready and /status at this address
     ///
@@ -133,6 +147,7 @@ impl AgentArguments {
                 Action::Status { place }
                 | Action::PrepareSwitchover { place }
                 | Action::Share { place, .. }
+                | Action::Record { place, .. }
                 | Action::Receive { place },
             ) => place.connection.clone(),
         }
@@ -150,6 +165,21 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     match time.as_secs() {
         1..=86_400 => Ok(time.unsigned_abs()),
         _ => Err("must be 1s to 24h".to_owned()),
+    }
+}
+
+/// `None`: off.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLength(pub Option<Duration>);
+
+fn parse_history(text: &str) -> Result<HistoryLength, String> {
+    if text == "off" {
+        return Ok(HistoryLength(None));
+    }
+    let time = text.parse::<Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
+    match time.map_err(|error| format!("{error} (such as 7d, 12h or off)"))? {
+        time if (1..=366 * 24).contains(&time.as_hours()) => Ok(HistoryLength(Some(time.unsigned_abs()))),
+        _ => Err("must be 1h to 366d, or off".to_owned()),
     }
 }
 

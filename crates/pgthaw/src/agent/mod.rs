@@ -11,7 +11,7 @@ use super::{ExitStatus, OutputArguments};
 use arguments::Action;
 
 pub use arguments::{AgentArguments, ReadyArguments};
-pub use status::AgentError;
+pub use status::{AgentError, find_history};
 #[cfg(test)]
 pub use status::AgentStatus;
 
@@ -22,6 +22,7 @@ pub async fn run(arguments: AgentArguments, output: OutputArguments) -> anyhow::
         Some(Action::Setup(setup)) => setup::run(setup, output).await,
         Some(Action::PrepareSwitchover { place }) => share::prepare_switchover(&place, output).await,
         Some(Action::Share { snapshot, place }) => share::share(&snapshot, &place, output).await,
+        Some(Action::Record { history, place }) => share::record(history, &place).await,
         Some(Action::Receive { place }) => share::receive(&place, output).await,
     }
 }

@@ -1,16 +1,21 @@
-//! Steps of the agent that use the table of the warm set.
+//! Steps of the agent that use the table of the warm set or the history.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 
+use super::arguments::HistoryLength;
+use super::status::{name_of, render_history_name};
 use crate::snapshot::take_into;
+use crate::top::record_history;
 use crate::{ExitStatus, OutputArguments, SnapshotPlace, Target, read_current_map};
 use cache::{LastStart, Map, Snapshot, SnapshotHeader, compute_share, compute_warmth, decode_warm_set};
 use host::failure::Explain as _;
 use host::units::Bytes;
+use observe::top::HistoryWriter;
 use postgres::{Error, has_warm_set, read_warm_set, write_warm_set};
 
 /// Label of the agent's own snapshots, and of those that came from the primary.
@@ -73,6 +78,18 @@ async fn write(target: &Target, map: &Map, everything: bool, is_partial: bool) -
         "bytes": share.written,
         "bytes_text": share.written.to_string(),
     })))
+}
+
+pub async fn record(history: HistoryLength, place: &SnapshotPlace) -> Result<ExitStatus> {
+    // The agent may get SIGKILL.
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    let target = Target::open(&place.connection).await?;
+    let server = target.require_server()?;
+    let directory = place.snapshots.open().cluster_directory(server.facts.system_identifier);
+    let name = name_of(&server.describe(), place.connection.container.as_deref());
+    let path = directory.join(render_history_name(&name));
+    record_history(target, HistoryWriter::new(path, history.0.unwrap_or_default())).await?;
+    Ok(ExitStatus::Done)
 }
 
 pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {

@@ -188,6 +188,17 @@ fn find_name(connection: &ConnectionArguments, directory: &Directory) -> Option<
     any.filter(|_| !is_named).or_else(|| Some(name_of(&address, container)))
 }
 
+pub fn render_history_name(name: &str) -> String {
+    format!("{name}.history")
+}
+
+/// Directory of the history that the agent recorded.
+pub fn find_history(store: &SnapshotStore, cluster: u64, connection: &ConnectionArguments) -> PathBuf {
+    let path = store.cluster_directory(cluster);
+    let name = Directory::open(&path).ok().and_then(|directory| find_name(connection, &directory));
+    path.join(render_history_name(&name.unwrap_or_default()))
+}
+
 /// Status of an agent, and whether it runs.
 fn find_in(store: &SnapshotStore, cluster: u64, connection: &ConnectionArguments) -> Option<(AgentStatus, bool)> {
     let directory = Directory::open(&store.cluster_directory(cluster)).ok()?;

@@ -69,6 +69,11 @@ const STEP_LIMIT: Duration = Duration::from_secs(15 * 60);
 const LAST_LIMIT: Duration = Duration::from_secs(60);
 const END_LIMIT: Duration = Duration::from_secs(10);
 
+const HISTORY: &str = "history";
+/// Pause after a failed recording, as on a full disk; time after which one has not failed.
+const RECORD_PAUSE: Duration = Duration::from_secs(600);
+const RECORDS: Duration = Duration::from_secs(30);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// Restore of the best snapshot, after a start; gentle on a standby, which has WAL to replay.
@@ -82,6 +87,8 @@ enum Step {
     Take,
     Share(PathBuf),
     Receive,
+    /// Runs beside the others. Hours.
+    Record(u64),
 }
 
 impl Step {
@@ -93,6 +100,7 @@ impl Step {
             Step::Take => "snapshot",
             Step::Share(_) => "share",
             Step::Receive => "receive",
+            Step::Record(_) => HISTORY,
         }
     }
 
@@ -106,6 +114,7 @@ impl Step {
             Step::Take => &["snapshot", "take", "--label", OWN_LABEL, "--keep", &keep],
             Step::Share(path) => return vec!["agent".into(), "share".into(), path.display().to_string()],
             Step::Receive => &["agent", "receive"],
+            Step::Record(hours) => return vec!["agent".into(), "record".into(), format!("--history={hours}h")],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
     }
@@ -149,6 +158,8 @@ struct Agent {
     place: Option<StatusPlace>,
     session: Option<(Server, PgConnection)>,
     running: Option<Running>,
+    recorder: Option<Running>,
+    next_record: Instant,
     look: Option<ServerLook>,
     next_connect: Instant,
     warm_tries: u32,
@@ -202,6 +213,8 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> Result
         place: None,
         session: None,
         running: None,
+        recorder: None,
+        next_record: now,
         look: None,
         next_connect: now,
         warm_tries: 0,
@@ -246,6 +259,7 @@ impl Agent {
         self.end_late_step();
         match self.look().await {
             Ok(look) => {
+                self.record().await;
                 if let Err(error) = self.act(look) {
                     self.fail("start", describe(&error));
                 }
@@ -283,6 +297,7 @@ impl Agent {
             let store = self.arguments.place.snapshots.open();
             let container = self.arguments.place.connection.container.as_deref();
             let (place, previous) = StatusPlace::open(&store, cluster, &name_of(&server.describe(), container))?;
+            self.recorder.take().iter().for_each(|of_another| of_another.signal(Signal::TERM));
             self.place = Some(place);
             let mut status = lock(&self.status);
             let previous = previous.unwrap_or_default();
@@ -381,6 +396,11 @@ impl Agent {
         if step.is_warming() {
             self.enter(AgentState::Warming);
         }
+        self.running = Some(self.spawn(step)?);
+        Ok(())
+    }
+
+    fn spawn(&self, step: Step) -> Result<Running> {
         // Works after an update has replaced the file.
         let mut command = Command::new("/proc/self/exe");
         command.arg("--json").args(step.words()).args(&self.words).kill_on_drop(true);
@@ -390,15 +410,26 @@ impl Agent {
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let task = tokio::spawn(collect(child));
-        self.running = Some(Running {
-            step,
-            pid,
-            started: Instant::now(),
-            processor_time: read_steps_time(),
-            stopped: None,
-            task,
-        });
-        Ok(())
+        let (started, processor_time) = (Instant::now(), read_steps_time());
+        Ok(Running { step, pid, started, processor_time, stopped: None, task })
+    }
+
+    async fn record(&mut self) {
+        let Some(length) = self.arguments.history.0 else { return };
+        let now = Instant::now();
+        if let Some(ended) = self.recorder.take_if(|recorder| recorder.task.is_finished()) {
+            let answer = ended.task.await.unwrap_or_else(|error| Err(error.to_string()));
+            self.fail(HISTORY, answer.map_or_else(|error| error, |_| "it ended".to_owned()));
+            self.next_record = now + RECORD_PAUSE;
+        }
+        match &self.recorder {
+            Some(recorder) if recorder.started.elapsed() > RECORDS => self.succeed(HISTORY),
+            None if self.next_record <= now => match self.spawn(Step::Record(length.as_secs() / 3600)) {
+                Ok(recorder) => self.recorder = Some(recorder),
+                Err(error) => self.fail("start", describe(&error)),
+            },
+            _ => {}
+        }
     }
 
     fn stop_step(&mut self) {
@@ -430,7 +461,7 @@ impl Agent {
                 self.next_receive = Instant::now() + RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
             }
             Step::Share(_) if every.is_none() => self.next_take += rest,
-            Step::Share(_) => {}
+            Step::Share(_) | Step::Record(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
                 self.next_receive = Instant::now();
@@ -512,7 +543,7 @@ impl Agent {
                     status.failing.remove("warm_set");
                 }
             }
-            Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {}
+            Step::Warm { .. } | Step::Finish(_) | Step::Load(_) | Step::Record(_) => {}
         }
     }
 
@@ -567,7 +598,8 @@ impl Agent {
     async fn finish(&mut self) {
         let was_restoring = self.running.as_ref().is_some_and(|running| running.step.is_warming());
         self.stop_step();
-        if let Some(running) = self.running.take() {
+        self.recorder.iter().for_each(|recorder| recorder.signal(Signal::TERM));
+        for running in self.running.take().into_iter().chain(self.recorder.take()) {
             let _ = timeout(END_LIMIT, running.task).await;
         }
         if self.look.is_some() && !was_restoring && self.start(Step::Take).is_ok() {

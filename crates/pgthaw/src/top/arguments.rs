@@ -3,9 +3,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
 
-use crate::looking::BudgetArguments;
-use crate::{ConnectionArguments, PositionalArguments};
+use crate::looking::{BudgetArguments, parse_past};
+use crate::{ConnectionArguments, PositionalArguments, SnapshotsArguments};
 use observe::time::{By, Tier};
 
 /// Show where a server's time goes, live, or serve it as metrics
@@ -45,6 +46,12 @@ pub struct TopArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub replay: Option<PathBuf>,
 
+    /// Show the steps that the agent recorded around this time
+    ///
+    /// Such as 03:10 (the last one) or "2026-11-30 03:10", in local time, or RFC 3339. Without a terminal: 60 steps of JSON.
+    #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
+    pub at: Option<Timestamp>,
+
     /// Serve /metrics for Prometheus here, until Ctrl-C
     ///
     /// An address that other machines can reach requires --token-file. 127.0.0.0/8 and ::1 require none.
@@ -58,6 +65,9 @@ pub struct TopArguments {
     /// Draw with ASCII characters only
     #[arg(long, hide_short_help = true)]
     pub ascii: bool,
+
+    #[command(flatten)]
+    pub snapshots: SnapshotsArguments,
 
     #[command(flatten)]
     pub connection: ConnectionArguments,

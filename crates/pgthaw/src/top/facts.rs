@@ -263,7 +263,7 @@ fn source_of(frame: &TopFrame) -> String {
         Some(Tier::Memory) => {
             format!("memory: {} samples/s, estimates", render_looks(looks_after(&frame.reductions)))
         }
-        Some(Tier::Sql) => "SQL only: 10 samples/s, estimates".to_owned(),
+        Some(Tier::Sql) => "SQL only: samples, estimates".to_owned(),
         None => "no server".to_owned(),
     }
 }

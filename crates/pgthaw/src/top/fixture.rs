@@ -152,7 +152,7 @@ pub fn blocker() -> Blocker {
         waited_ms: Some(2800),
         ..LockProcess::default()
     };
-    let of = |process, behind| Blocker { process, behind, held_up_ns: 0 };
+    let of = |process, behind| Blocker { process, behind, ..Blocker::default() };
     let session = session(4711, "idle in transaction", "update accounts set balance = ? where id = ?");
     let behind = [4712, 4713].map(|pid| of(waiter(pid), Vec::new())).to_vec();
     of(LockProcess { session, waiters: 2, ..LockProcess::default() }, behind)
@@ -160,5 +160,5 @@ pub fn blocker() -> Blocker {
 
 pub fn spilled() -> TemporaryFiles {
     let session = session(4799, "active", "select * from orders order by amount");
-    TemporaryFiles { session, files: 1, bytes: Bytes(312 << 20) }
+    TemporaryFiles { session, files: 1, bytes: Bytes(312 << 20), seen_ms: None }
 }

@@ -11,11 +11,18 @@ mod steps;
 pub use self::arguments::TopArguments;
 use self::draw::draw_top;
 pub use self::state::{Kind, LiveTop, Title};
+pub use self::steps::record_history;
 use self::steps::{Endpoint, Steps, print};
 use super::{ExitStatus, OutputArguments, Target};
+use crate::looking::open_history;
+use jiff::Timestamp;
 use observe::Error;
-use observe::top::{History, RecordReader};
+use observe::top::{History, RecordReader, TopFrame};
 use terminal::{Canvas, LiveScreen};
+
+/// Around `--at`: time on the screen, and number of printed steps.
+const AROUND_MS: i64 = 3_600_000;
+const STEPS_PRINTED: u32 = 60;
 
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let canvas = Canvas::of_stdout(arguments.ascii);
@@ -24,7 +31,7 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
     if canvas.height.is_some() && !with_screen && !output.json && arguments.listen.is_none() {
         return Err(Error::DumbTerminal.into());
     }
-    if arguments.replay.is_some() {
+    if arguments.replay.is_some() || arguments.at.is_some() {
         replay(&arguments, with_screen).await?;
         return Ok(ExitStatus::Done);
     }
@@ -54,28 +61,54 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
 }
 
 async fn replay(arguments: &TopArguments, with_screen: bool) -> anyhow::Result<()> {
-    let Some(path) = &arguments.replay else { return Ok(()) };
-    let mut record = RecordReader::open(path)?;
-    let mut history = History::of_record();
-    while let Some(frame) = record.read()? {
+    let (mut history, mut shown) = (History::of_record(), 0);
+    let at_ms = arguments.at.map(Timestamp::as_millisecond);
+    let mut hear = |frame: TopFrame| {
         match with_screen {
             true => history.push(&frame),
-            false => terminal::print_json_part(&serde_json::to_string(&frame)?),
+            false if at_ms.is_some_and(|at_ms| frame.at_ms < at_ms) => {}
+            false => {
+                shown += 1;
+                terminal::print_json_part(&serde_json::to_string(&frame)?);
+            }
         }
-        if !terminal::is_output_open() {
-            break;
+        anyhow::Ok(terminal::is_output_open() && (at_ms.is_none() || shown < STEPS_PRINTED))
+    };
+    let (subject, remark) = match &arguments.replay {
+        Some(path) => {
+            let mut record = RecordReader::open(path)?;
+            while let Some(frame) = record.read()? {
+                if !hear(frame)? {
+                    break;
+                }
+            }
+            let cut = record.is_cut.then(|| "the record ends within a step: its writer was stopped".to_owned());
+            (path.display().to_string(), cut)
         }
-    }
+        None => {
+            let connection = arguments.connection.clone().with(arguments.positional.clone());
+            let mut past = open_history(&arguments.snapshots, &connection).await?;
+            let at_ms = at_ms.unwrap_or_default();
+            let (mut failed, before_ms) = (None, if with_screen { AROUND_MS } else { 0 });
+            past.read(at_ms.saturating_sub(before_ms), at_ms.saturating_add(AROUND_MS), |frame| {
+                hear(frame).unwrap_or_else(|error| {
+                    failed = Some(error);
+                    false
+                })
+            })?;
+            failed.map_or(Ok(()), Err)?;
+            ("history".to_owned(), past.damaged.first().cloned())
+        }
+    };
     if !with_screen {
-        if record.is_cut {
-            terminal::print_remark("the record ends within a step: its writer was stopped");
-        }
+        remark.iter().for_each(|remark| terminal::print_remark(remark));
         return Ok(());
     }
     let too_much = (history.dropped > 0).then(|| format!("the first {} steps are too many to show", history.dropped));
-    let cut = record.is_cut.then(|| "its end is missing".to_owned());
-    let title = Title { subject: path.display().to_string(), beside: too_much.into_iter().chain(cut).collect() };
-    show(&mut LiveTop::new(title, Kind::Record, history), None, arguments.ascii).await
+    let title = Title { subject, beside: too_much.into_iter().chain(remark).collect() };
+    let mut live = LiveTop::new(title, Kind::Record, history);
+    at_ms.into_iter().for_each(|at_ms| live.step_to_time(at_ms));
+    show(&mut live, None, arguments.ascii).await
 }
 
 async fn show(live: &mut LiveTop, mut steps: Option<&mut Steps>, ascii: bool) -> anyhow::Result<()> {

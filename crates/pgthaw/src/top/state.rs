@@ -169,6 +169,10 @@ impl LiveTop {
         self.show();
     }
 
+    pub fn step_to_time(&mut self, at_ms: i64) {
+        self.step_to(self.history.briefs(0, usize::MAX).take_while(|brief| brief.at_ms < at_ms).count());
+    }
+
     /// Index of the step `later_ms` after the shown one; negative is earlier.
     fn find(&self, later_ms: i64) -> usize {
         let wanted = self.shown.at_ms.saturating_add(later_ms);

@@ -17,10 +17,14 @@ use host::linux::block_device::read_block_device;
 use host::linux::threads::lock;
 use host::linux::{BlockDevice, Devices};
 use observe::time::By;
-use observe::top::{Here, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
+use observe::top::{Here, HistoryWriter, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
 use postgres::grant;
 
 const WAITING: usize = 64;
+
+const HISTORY_STEP: Duration = Duration::from_secs(1);
+/// Share of all processors.
+const HISTORY_BUDGET: f64 = 0.005;
 
 #[derive(Debug)]
 pub struct Steps {
@@ -40,7 +44,7 @@ impl Steps {
         let length = arguments.seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let left = length.map(|length| length.as_nanos().div_ceil(arguments.interval.as_nanos()) as u64);
         let endpoint = endpoint.map(Endpoint::start);
-        Ok(Steps { frames, engine: tokio::spawn(look_on(watch, target)), record, endpoint, left })
+        Ok(Steps { frames, engine: tokio::spawn(look_on(watch, target, false)), record, endpoint, left })
     }
 
     /// `None` after the last step. Cancel safe.
@@ -115,6 +119,23 @@ pub async fn print(
     ended
 }
 
+pub async fn record_history(target: Target, mut history: HistoryWriter) -> anyhow::Result<()> {
+    let mut end = std::pin::pin!(hear_signals()?);
+    let (sender, mut frames) = channel(WAITING);
+    let watch = TopWatch::new(By::Query, None, HISTORY_STEP, HISTORY_BUDGET, sender);
+    let engine = tokio::spawn(look_on(watch, target, true));
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            frame = frames.recv() => match frame {
+                Some(frame) => history.write(&frame)?,
+                None => return engine.await?,
+            },
+        }
+    }
+    Ok(history.finish()?)
+}
+
 fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
     match is_silent {
         true => terminal::print_line(address),
@@ -170,8 +191,8 @@ struct Answering {
 ///
 /// # Errors
 /// If the first attempt fails.
-async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
-    let mut here = open(&target).await?;
+async fn look_on(mut watch: TopWatch, target: Target, is_economical: bool) -> anyhow::Result<()> {
+    let mut here = open(&target, is_economical).await?;
     loop {
         let failure = match watch.watch(here).await {
             _ if !watch.is_heard() => return Ok(()),
@@ -182,13 +203,13 @@ async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
         let tell = |error: Option<&anyhow::Error>| {
             watch.tell_failure(&error.map_or_else(|| failure.clone(), describe), RETRY);
         };
-        here = open_again(|| open(&target), tell).await;
+        here = open_again(|| open(&target, is_economical), tell).await;
     }
 }
 
-async fn open(target: &Target) -> anyhow::Result<Here> {
+async fn open(target: &Target, is_economical: bool) -> anyhow::Result<Here> {
     let mut looking = Looking::open(target).await?;
-    let pulse = looking.connect().await?;
+    let pulse = if is_economical { None } else { Some(looking.connect().await?) };
     let Looking { server, looks, who, own_pids, version_num, postmaster_pid } = looking;
     let (devices, device_name, missing) = find_devices(target);
     let grant = grant(&server.database, "pg_monitor", &server.facts.role);

@@ -1,4 +1,5 @@
 use console::truncate_str;
+use observe::stall::render_span;
 use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
@@ -63,7 +64,8 @@ pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<S
     if !root.process.blocked_by.is_empty() {
         behind.push_str("; it also waits for one of these processes");
     }
-    let first = wrap_text(&format!("{}{state}{holds}{behind}", name_session(session)), width);
+    let seen = root.seen_ms.map(|(begin_ms, end_ms)| render_span(begin_ms, Some(end_ms)) + ": ").unwrap_or_default();
+    let first = wrap_text(&format!("{seen}{}{state}{holds}{behind}", name_session(session)), width);
     let mut lines: Vec<String> = first.lines().map(str::to_owned).collect();
     let title = if session.state.as_deref() == Some("active") { "query" } else { "last query" };
     lines.extend(query_of(session).map(|query| format!("  {title}: {query}")));
@@ -106,12 +108,17 @@ pub fn render_temporary_files(files: &[TemporaryFiles], width: Option<usize>) ->
         return Vec::new();
     }
     let cells = |cell: fn(&TemporaryFiles) -> String| files.iter().take(ROOTS_SHOWN).map(cell).collect::<Vec<String>>();
-    let columns = vec![
+    let seen = |one: &TemporaryFiles| one.seen_ms.map_or_else(String::new, |seen| render_span(seen.0, Some(seen.1)));
+    let is_seen = files.iter().any(|one| one.seen_ms.is_some());
+    let mut columns = vec![
         Column::text("TEMPORARY FILES OF", 24, cells(|one| name_session(&one.session))),
         Column::number("FILES", 1, cells(|one| one.files.to_string())),
         Column::number("AT MOST", 0, cells(|one| one.bytes.to_string())),
         Column::text("QUERY", 20, cells(|one| query_of(&one.session).unwrap_or_default())),
     ];
+    if is_seen {
+        columns.insert(1, Column::text("SEEN", 22, cells(seen)));
+    }
     render_columns(columns, width, "…").into_iter().chain(tell_more(files.len())).collect()
 }
 
@@ -142,7 +149,7 @@ mod tests {
             waited_ms: Some(2800),
             ..LockProcess::default()
         };
-        Blocker { process, behind, held_up_ns: 0 }
+        Blocker { process, behind, ..Blocker::default() }
     }
 
     #[test]
@@ -150,7 +157,7 @@ mod tests {
         let root = session(4711, "idle in transaction", "UPDATE accounts SET balance = ?");
         let root = LockProcess { session: root, waiters: 2, ..LockProcess::default() };
         let behind = vec![waiter(4712, vec![waiter(4713, Vec::new())]), waiter(4714, Vec::new())];
-        let tree = Blocker { process: root, behind, held_up_ns: 8_400_000_000 };
+        let tree = Blocker { process: root, behind, held_up_ns: 8_400_000_000, seen_ms: None };
         let lines = render_blockers(std::slice::from_ref(&tree), Some(80));
         assert_eq!(
             lines,
@@ -179,6 +186,7 @@ mod tests {
             session: session(4711, "active", "SELECT * FROM orders ORDER BY amount"),
             files: 1,
             bytes: Bytes(312 << 20),
+            seen_ms: None,
         };
         let lines = render_temporary_files(&vec![file; 7], Some(80));
         assert_eq!(lines[0], "TEMPORARY FILES OF  FILES  AT MOST  QUERY");

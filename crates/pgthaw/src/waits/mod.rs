@@ -18,9 +18,9 @@ use sqlx::postgres::PgConnection;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target};
 use crate::looking::BudgetArguments;
-use crate::looking::{Looking, open_again};
+use crate::looking::{Looking, open_again, open_history, parse_past};
 use crate::waits::time_text::render_time_report;
 use command::table::ExportFile;
 use host::failure::ErrorKind;
@@ -31,6 +31,7 @@ use host::linux::signals::{status_of, status_of_end};
 use host::units::counted;
 use observe::stall::StallWatch;
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
+use observe::top::LookBack;
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
 use postgres::{read_postmaster_start, read_sessions};
 use terminal::{Canvas, Progress};
@@ -64,6 +65,16 @@ pub struct WaitsArguments {
     #[command(flatten)]
     budget: BudgetArguments,
 
+    /// Report on the agent's history from this time
+    ///
+    /// Stalls and blockers come first. TIME is as for `top --at`.
+    #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with_all = ["seconds", "by", "source", "budget", "command"])]
+    from: Option<Timestamp>,
+
+    /// End of that time [default: now]
+    #[arg(long, value_name = "TIME", value_parser = parse_past, requires = "from")]
+    to: Option<Timestamp>,
+
     /// Also write statistics and times to this Parquet file
     ///
     /// It has the times of each second.
@@ -75,12 +86,19 @@ pub struct WaitsArguments {
     command: Vec<OsString>,
 
     #[command(flatten)]
+    snapshots: SnapshotsArguments,
+
+    #[command(flatten)]
     pub connection: ConnectionArguments,
 }
 
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<ExitStatus> {
     // Checks the file before the measurement.
     let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
+    if let Some(from) = arguments.from {
+        let report = arguments.look_back(from).await?;
+        return finish(&report, file, output, ExitStatus::Done);
+    }
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
@@ -112,15 +130,34 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     remarks.extend(locks::tell_since(server, locks_before).await);
     remarks.extend((!watched.answered).then(|| "the server stopped responding before the end".to_owned()));
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
+    finish(&report, file, output, status)
+}
+
+fn finish(
+    report: &TimeReport,
+    file: Option<ExportFile>,
+    output: OutputArguments,
+    status: ExitStatus,
+) -> Result<ExitStatus> {
     let written =
-        file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
+        file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(report), table::rows(report)));
     // Prints the report even if writing the Parquet file failed, as on a full disk.
-    terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
+    terminal::print_answer(report, output.json, || render_time_report(report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
 }
 
 impl WaitsArguments {
+    async fn look_back(&self, from: Timestamp) -> Result<TimeReport> {
+        let mut past = open_history(&self.snapshots, &self.connection).await?;
+        let (mut sum, to) = (LookBack::default(), self.to.unwrap_or_else(Timestamp::now));
+        past.read(from.as_millisecond(), to.as_millisecond(), |frame| {
+            sum.add(frame);
+            true
+        })?;
+        Ok(sum.finish(&past.damaged))
+    }
+
     async fn wait(
         &self,
         following: &mut Following<'_>,

@@ -1,5 +1,6 @@
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
+use jiff::Timestamp;
 use observe::stall::Stall;
 use observe::time::{FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
 use observe::top::TopStatistic;
@@ -13,11 +14,27 @@ const NAMES_SHOWN: usize = 30;
 const SPANS_SHOWN: usize = 20;
 
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
-    let mut lines = vec![render_head(report), String::new()];
+    let mut lines = vec![wrap_text(&render_head(report), width), String::new()];
+    let mut culprits = [
+        render_temporary_files(&report.temporary_files, width),
+        render_blockers(&report.blockers, width),
+        render_stalls(&report.stalls, width),
+    ];
+    let add = |lines: &mut Vec<String>, part: &mut Vec<String>| {
+        if !part.is_empty() {
+            lines.append(part);
+            lines.push(String::new());
+        }
+    };
+    if report.recorded_ms.is_some() {
+        culprits.iter_mut().rev().for_each(|part| add(&mut lines, part));
+    }
     let (idle, rest): (Vec<&NamedStatistic>, Vec<_>) = report.statistics.iter().partition(|one| one.is_aside());
     let shown: Vec<Row<'_>> = rest.iter().take(NAMES_SHOWN).map(|one| Row::of(report, one)).collect();
     lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name), width, "…"));
-    let sum = |all: &[&NamedStatistic]| render_ns(all.iter().map(|one| one.statistic.total_ns).sum());
+    let sum = |all: &[&NamedStatistic]| {
+        render_ns(all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.statistic.total_ns)))
+    };
     if let Some(hidden) = rest.get(NAMES_SHOWN..).filter(|hidden| !hidden.is_empty()) {
         lines.push(format!("{} not shown, {} in total: --json has them", counted(hidden.len(), "name"), sum(hidden)));
     }
@@ -33,23 +50,24 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
-    for part in [
-        render_files(report, width),
-        render_temporary_files(&report.temporary_files, width),
-        render_blockers(&report.blockers, width),
-        render_stalls(&report.stalls, width),
-    ] {
-        if !part.is_empty() {
-            lines.push(String::new());
-            lines.extend(part);
-        }
-    }
     lines.push(String::new());
+    add(&mut lines, &mut render_files(report, width));
+    culprits.iter_mut().for_each(|part| add(&mut lines, part));
     lines.extend(render_foot(report).iter().map(|text| wrap_text(&printable(text), width)));
     lines.join("\n")
 }
 
 fn render_head(report: &TimeReport) -> String {
+    let processes = counted(report.processes, "process");
+    if let Some((begin_ms, end_ms)) = report.recorded_ms {
+        let day = |ms| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%F %T").to_string();
+        return format!(
+            "history from {} to {} UTC: {} of {processes}, sampled once a second; times are estimates",
+            day(begin_ms),
+            day(end_ms),
+            render_ns(report.length_ns)
+        );
+    }
     let how = match report.source {
         Tier::Bpf => "every process switch counted in the kernel",
         Tier::Memory => {
@@ -58,7 +76,6 @@ fn render_head(report: &TimeReport) -> String {
         }
         Tier::Sql => "wait events read from pg_stat_activity 10 times a second; times are estimates",
     };
-    let processes = counted(report.processes, "process");
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
 }
 
