@@ -73,10 +73,14 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
 /// Reads 32 bits, `offset` bytes beyond the target of the pointer at address `pointer`; `None` if that is null. Only
 /// root and the process's owner may.
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
-    let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
+    read_pointer(pid, pointer)?.map(|address| read_word(pid, address.wrapping_add(offset))).transpose()
+}
+
+/// Reads 32 bits. Needs the right to trace the process.
+pub fn read_word(pid: u32, address: u64) -> Result<u32, Error> {
     let mut value = [0; 4];
-    read(pid, address.wrapping_add(offset), &mut value)?;
-    Ok(Some(u32::from_ne_bytes(value)))
+    read(pid, address, &mut value)?;
+    Ok(u32::from_ne_bytes(value))
 }
 
 /// As `read_pointed`, for `words` times 32 bits.

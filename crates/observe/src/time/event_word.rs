@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Error;
 use host::linux;
-use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
-use host::linux::process::read_children;
+use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer, read_word};
+use host::linux::process::{read_children, read_listed_children};
 
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";
@@ -58,6 +58,14 @@ impl EventWord {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
     }
 
+    /// Event number, where `pointer` is the last known value of the variable, 0 without an entry.
+    pub fn read_at(&self, pid: u32, pointer: u64) -> Result<u32, Error> {
+        if pointer == 0 {
+            return Ok(0);
+        }
+        Ok(read_word(pid, pointer.wrapping_add(self.offset))?)
+    }
+
     pub fn read_each(&self, pids: &[u32]) -> HashMap<u32, u32> {
         pids.iter().filter_map(|pid| Some((*pid, self.read(*pid).ok()?))).collect()
     }
@@ -81,7 +89,7 @@ fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
 }
 
 pub(super) fn list_processes(postmaster_pid: u32) -> Vec<u32> {
-    let children = read_children(postmaster_pid).unwrap_or_default();
+    let children = read_listed_children(postmaster_pid).unwrap_or_default();
     children.into_iter().chain([postmaster_pid]).collect()
 }
 

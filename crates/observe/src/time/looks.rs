@@ -1,7 +1,8 @@
 //! Samples what processes do. Each sample adds the time since the previous one to the activity that it sees. If
 //! `MemoryLooks` is read between two samples, the time until then is added to the activity that was seen last.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::time::event_word::{EventWord, list_processes};
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
-use host::linux::process::read_activity;
+use host::linux::process::StateFile;
 use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
@@ -105,7 +106,7 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
     }
 }
 
-pub const LOOKS_PER_SECOND: f64 = 50.0;
+pub const LOOKS_PER_SECOND: f64 = 100.0;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -130,18 +131,20 @@ impl MemoryLooks {
         let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
         let (to_add, interval) = (sums.clone(), Arc::clone(&interval_ms));
-        let pids = list_processes(postmaster_pid);
+        let mut watched = WatchedProcesses { word, open: BTreeMap::new() };
+        watched.list(postmaster_pid);
         let cpu_before = read_own_cpu_time();
-        to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
+        to_add.add(read_monotonic().as_nanos() as u64, watched.look());
         let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
         let _looking = Sampling::start("waits", move |stopped| {
-            let (mut pids, mut listed_at) = (list_processes(postmaster_pid), read_monotonic());
+            let mut listed_at = read_monotonic();
             loop {
                 let now = read_monotonic();
                 if now.saturating_sub(listed_at) >= LISTED_FOR {
-                    (pids, listed_at) = (list_processes(postmaster_pid), now);
+                    watched.list(postmaster_pid);
+                    listed_at = now;
                 }
-                to_add.add(now.as_nanos() as u64, look(&pids, word));
+                to_add.add(now.as_nanos() as u64, watched.look());
                 let interval = Duration::from_millis(interval.load(Ordering::Relaxed));
                 if !wait_until(read_monotonic() + interval, stopped) {
                     return;
@@ -193,14 +196,38 @@ impl TimeSource for MemoryLooks {
     }
 }
 
-fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
-    let look_at = |pid: &u32| {
-        let activity = read_activity(*pid).ok()?;
-        // Ignores the event of a running process, because a woken process still shows it.
-        let event = || word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number);
-        Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
-    };
-    pids.iter().filter_map(look_at).collect()
+/// A server's processes, kept open: a sample of one costs 1.5 µs instead of 20.
+#[derive(Debug)]
+struct WatchedProcesses {
+    word: EventWord,
+    /// By pid, with the last known pointer to the event number.
+    open: BTreeMap<u32, (StateFile, u64)>,
+}
+
+impl WatchedProcesses {
+    fn list(&mut self, postmaster_pid: u32) {
+        let pids: BTreeSet<u32> = list_processes(postmaster_pid).into_iter().collect();
+        self.open.retain(|pid, (state, _)| pids.contains(pid) && state.is_running().is_some());
+        for pid in pids {
+            let Ok(pointer) = self.word.read_pointer(pid) else { continue };
+            match self.open.entry(pid) {
+                Entry::Occupied(known) => known.into_mut().1 = pointer,
+                Entry::Vacant(place) => {
+                    let _ = StateFile::open(pid).map(|state| place.insert((state, pointer)));
+                }
+            }
+        }
+    }
+
+    fn look(&self) -> Vec<Seen> {
+        let look_at = |(pid, (state, pointer)): (&u32, &(StateFile, u64))| {
+            let is_running = state.is_running()?;
+            // Ignores the event of a running process, because a woken process still shows it.
+            let event = || self.word.read_at(*pid, *pointer).map_or(WaitEvent::Unknown, WaitEvent::Number);
+            Some((*pid, state.start_ticks, (!is_running).then(event)))
+        };
+        self.open.iter().filter_map(look_at).collect()
+    }
 }
 
 const INTERVAL: Duration = Duration::from_millis(100);
