@@ -2,7 +2,7 @@
 
 #[cfg(any(test, feature = "fixtures"))]
 #[macro_use]
-pub mod untested;
+pub mod fixtures;
 
 pub mod failure;
 pub mod files;

@@ -93,7 +93,11 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
         if let Some(finding) = find_stranger(&mut transaction).await? {
             return Ok(Err(Error::Untrusted { finding }));
         }
-        let Some(state) = read_state(&mut transaction).await? else { return Ok(Ok(None)) };
+        let Some(state) = read_state(&mut transaction).await? else {
+            // Dropped, it would stay open while the caller computes.
+            transaction.rollback().await?;
+            return Ok(Ok(None));
+        };
         let state = match state {
             Ok(state) => state,
             Err(format) => return Ok(Err(Error::OtherWarmSet { format })),

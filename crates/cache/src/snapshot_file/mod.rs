@@ -523,7 +523,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
         Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
         Some(last) if last.fork == fork => {}
         _ => {
-            // Most relations have one fork; a vector would otherwise reserve four.
+            // Most relations have one fork, and a vector reserves four.
             forks.reserve_exact(1);
             forks.push(ForkMap::empty(fork, blocks));
         }

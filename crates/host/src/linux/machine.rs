@@ -244,8 +244,6 @@ fn touch(chunk: &mut [u8]) {
 pub struct Pressure {
     /// Share of the last 10 s in which some task waited, 0 to 1.
     pub some_ratio_avg10: f64,
-    /// Share of the last 10 s in which all busy tasks waited.
-    pub full_ratio_avg10: f64,
     /// Total waiting time since boot, in microseconds.
     pub some_us_total: u64,
     pub full_us_total: u64,
@@ -260,7 +258,6 @@ fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
     match IoPressure::from_file(path) {
         Ok(IoPressure { some, full }) => Ok(Some(Pressure {
             some_ratio_avg10: f64::from(some.avg10) / 100.0,
-            full_ratio_avg10: f64::from(full.avg10) / 100.0,
             some_us_total: some.total,
             full_us_total: full.total,
         })),
@@ -330,8 +327,7 @@ mod pressure_tests {
         let text =
             "some avg10=50.00 avg60=1.00 avg300=0.00 total=1234\nfull avg10=25.00 avg60=0.00 avg300=0.00 total=5\n";
         std::fs::write(directory.path().join("io.pressure"), text).unwrap();
-        let expected =
-            Pressure { some_ratio_avg10: 0.5, full_ratio_avg10: 0.25, some_us_total: 1234, full_us_total: 5 };
+        let expected = Pressure { some_ratio_avg10: 0.5, some_us_total: 1234, full_us_total: 5 };
         assert_eq!(read_pressure_file(&directory.path().join("io.pressure")).unwrap(), Some(expected));
         assert_eq!(read_pressure_file(&directory.path().join("memory.pressure")).unwrap(), None);
     }

@@ -16,7 +16,7 @@ use crate::lab::{Error, Result};
 use crate::study::{Bound, Disk, LoadSample, RESIDENT_SHARE, Seen, Strategy};
 use cache::{ForkMap, Map};
 use host::linux::clock;
-use host::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
+use host::linux::page_cache::{CachedFile, PageCache, SystemPageCache, append};
 use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
@@ -364,6 +364,7 @@ fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedF
             let path = relation.path.segment_file(data_directory, fork.fork, segment as u32);
             let pages = PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes));
             match files.last_mut().filter(|last| last.path == path) {
+                // Two blocks may share a page.
                 Some(last) => append(&mut last.runs, pages),
                 None => files.push(WantedFile { path, runs: vec![pages] }),
             }
@@ -379,14 +380,6 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
         pieces.extend(cut((*run.start()).into(), u64::from(*run.end()) + 1, segment_blocks));
     }
     pieces
-}
-
-/// Two blocks may share a page.
-fn append(runs: &mut Vec<PageRange>, next: PageRange) {
-    match runs.last_mut() {
-        Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
-        _ => runs.push(next),
-    }
 }
 
 /// Maximum bytes of a read, as in `pgthaw restore`.

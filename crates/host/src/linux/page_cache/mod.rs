@@ -112,9 +112,10 @@ pub fn read_resident_pages(file: &dyn CachedFile, page_bytes: u64) -> Result<Vec
     Ok(runs)
 }
 
-fn append(runs: &mut Vec<PageRange>, run: PageRange) {
+/// Joins overlapping and adjacent runs. `run` must not start before the last one.
+pub fn append(runs: &mut Vec<PageRange>, run: PageRange) {
     match runs.last_mut() {
-        Some(last) if last.end == run.start => last.end = run.end,
+        Some(last) if run.start <= last.end => last.end = last.end.max(run.end),
         _ => runs.push(run),
     }
 }

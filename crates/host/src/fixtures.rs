@@ -10,11 +10,11 @@ const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{
-        $crate::untested::say(&format_args!($($why)+));
+        $crate::fixtures::say(&format_args!($($why)+));
         return Default::default();
     }};
     ($($why:tt)+) => {{
-        $crate::untested::require(&format_args!($($why)+));
+        $crate::fixtures::require(&format_args!($($why)+));
         return Default::default();
     }};
 }
