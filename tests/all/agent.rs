@@ -140,6 +140,26 @@ fn a_standby_is_kept_as_warm_as_its_primary_and_takes_over_warm() {
 }
 
 #[test]
+fn a_standby_notices_a_prepared_switchover() {
+    let mut primary = servers::start_any(&[]);
+    primary.psql(TABLE);
+    primary.pgthaw(&["agent", "setup"]).ok();
+    let mut standby = start_standby(&mut primary);
+    primary.cluster.start().unwrap();
+    let agent = Agent::start(&standby, &["--every", "24h"]);
+    wait_until("a first look", || ready(&standby, &[]).stdout.contains("no warm set of the primary has been read yet"));
+    for _ in 0..2 {
+        primary.pgthaw(&["agent", "prepare-switchover"]).ok();
+        let taken_at = || status(&standby)["snapshot_taken_at"].as_str().map(str::to_owned);
+        let before = taken_at();
+        wait_until("the new warm set", || taken_at() != before);
+    }
+    assert!(ready(&standby, &["--wait", "60s"]).ok().stdout.starts_with("ready: warmth "));
+    agent.end();
+    let _ = standby.cluster.stop(StopMode::Fast);
+}
+
+#[test]
 fn a_restart_is_followed_by_a_restore_and_the_end_by_a_snapshot() {
     let mut server = servers::start_any(&[]);
     server.psql(TABLE);

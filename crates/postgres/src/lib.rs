@@ -83,6 +83,6 @@ pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
 pub use warm_set::{
-    ServerLook, WalPositions, WarmRow, WarmSet, WarmState, has_warm_set, read_server_look, read_warm_set, render_setup,
-    write_warm_set,
+    ServerLook, WalPositions, WarmRow, WarmSet, WarmState, has_warm_set, read_server_look, read_warm_set,
+    read_warm_state, render_setup, write_warm_set,
 };

@@ -87,6 +87,15 @@ async fn is_there(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 /// # Errors
 /// If an untrusted role may change the tables, or another version of pgthaw made them.
 pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmSet>> {
+    read_set(connection, true).await
+}
+
+/// As [`read_warm_set`], without rows.
+pub async fn read_warm_state(connection: &mut PgConnection) -> Result<Option<WarmState>> {
+    Ok(read_set(connection, false).await?.map(|set| set.state))
+}
+
+async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Option<WarmSet>> {
     const ACTION: &str = "read the warm set";
     let read = async {
         let mut transaction = connection.begin_with(BEGIN).await?;
@@ -104,6 +113,10 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
         };
         let mut bytes = 0;
         let mut rows = Vec::new();
+        if !with_rows {
+            transaction.rollback().await?;
+            return Ok(Ok(Some(WarmSet { state, rows })));
+        }
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
             // Such as an array of two dimensions, or with a NULL.

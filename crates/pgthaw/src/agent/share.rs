@@ -28,6 +28,9 @@ const KEPT_OF_PRIMARY: usize = 2;
 pub async fn prepare_switchover(place: &SnapshotPlace, output: OutputArguments) -> Result<ExitStatus> {
     let target = Target::open(&place.connection).await?;
     let server = target.require_server()?;
+    if server.facts.in_recovery {
+        bail!("this server is a standby, and only the primary can write the warm set: run the command there");
+    }
     let store = place.snapshots.open();
     let (snapshot, _) = take_into(&target, &store, Some(OWN_LABEL.to_owned()), KEPT, output).await?;
     let Some(answer) = write(&target, &snapshot.map, true, is_partial(place)).await? else {

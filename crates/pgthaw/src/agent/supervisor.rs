@@ -27,14 +27,14 @@ use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri,
 use host::files::{SMALL_FILE_BYTES_MAX, read_text_at_most};
 use host::linux::threads::lock;
 use host::units::Bytes;
-use postgres::{Server, ServerLook, parse_connection_string, read_server_look};
+use postgres::{Server, ServerLook, parse_connection_string, read_server_look, read_warm_state};
 
 const TICK: Duration = Duration::from_secs(1);
 
 /// Maximum age of the stored status.
 const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Interval at which a standby reads the warm set.
+/// Interval at which a standby looks for a new warm set.
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between snapshots without `--every`, at least.
 const EVERY: Duration = Duration::from_secs(5 * 60);
@@ -54,12 +54,11 @@ const BUFFERS_SHARE: f64 = 0.95;
 /// Without a stored status, a server that has run longer is not restored.
 const YOUNG: Duration = Duration::from_secs(600);
 
-/// Pause before the next attempt to connect.
 const RETRY: Duration = Duration::from_secs(1);
 /// In a container: each connection keeps descriptors open.
 const RETRY_IN_CONTAINER: Duration = Duration::from_secs(10);
 
-/// Attempts of a restore after a start, and the pause between them.
+/// Attempts of a restore after a start.
 const WARM_TRIES: u32 = 3;
 const WARM_PAUSE: Duration = Duration::from_secs(10);
 
@@ -172,6 +171,7 @@ struct Agent {
     finish: Option<String>,
     next_take: Instant,
     next_receive: Instant,
+    next_peek: Instant,
     /// Snapshot to load on a standby, and the newest from the primary.
     wanted: Option<String>,
     received: Option<String>,
@@ -224,6 +224,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> Result
         finish: None,
         next_take: now,
         next_receive: now,
+        next_peek: now,
         wanted: None,
         received: None,
         loaded: None,
@@ -292,6 +293,14 @@ impl Agent {
         }
         let Some((server, connection)) = &mut self.session else { anyhow::bail!("there is no session") };
         let look = read_server_look(connection).await?;
+        if look.in_recovery && self.next_peek <= Instant::now() {
+            self.next_peek = Instant::now() + RECEIVE_INTERVAL;
+            // The step reports errors.
+            let state = read_warm_state(connection).await.ok().flatten();
+            if state.is_some_and(|state| Some(state.taken_at) != lock(&self.status).snapshot_taken_at) {
+                self.next_receive = Instant::now();
+            }
+        }
         let cluster = server.facts.system_identifier;
         if self.place.as_ref().is_none_or(|place| place.system_identifier != cluster) {
             let store = self.arguments.place.snapshots.open();
@@ -333,8 +342,10 @@ impl Agent {
         }
         let is_restored = lock(&self.status).is_restored;
         if is_promoted {
-            lock(&self.status).failing.clear();
             self.finish = self.received.take();
+            let mut status = lock(&self.status);
+            status.failing.clear();
+            (status.warmth, status.wanted_bytes, status.missing_bytes) = (None, None, None);
         }
         let is_slow = lag.is_some_and(|lag| lag > LAG_MAX_SECONDS);
         if let Some(running) = &self.running {
