@@ -140,7 +140,8 @@ impl Watch {
                 ended = &mut end => Some(ended),
                 _ = ticks.tick() => None,
             };
-            if self.asked_at.elapsed() + LOOK / 2 >= source.ask_every() {
+            let every = source.ask_every();
+            if every <= LOOK || self.asked_at.elapsed() + LOOK / 2 >= every {
                 self.look(source).await;
             }
             if let Some(why) = source.failure() {

@@ -81,7 +81,7 @@ pub struct RunArguments {
     /// Keep a history for this time, such as 12h, or off (default 7d)
     ///
     /// For `waits --from` and `top --at`. At most 500 MB, beside the snapshots.
-    #[arg(long, value_name = "TIME", default_value = "7d", hide_default_value = true, value_parser = parse_history)]
+    #[arg(long, value_name = "TIME", default_value = "7d", hide_default_value = true, hide_short_help = true, value_parser = parse_history)]
     pub history: HistoryLength,
 
     /// Serve /metrics, /ready and /status at this address
