@@ -1,6 +1,7 @@
 //! The warm set: a primary's cached blocks, a row per fork (docs/agent.md). It has fewer levels of heat than a snapshot, so
 //! a steady cache changes few rows.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
@@ -65,13 +66,14 @@ pub fn compute_share(
 ) -> Share {
     let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
     let everything = everything || is_of_other;
-    let mut known: HashMap<(&str, &str), &WarmRow> =
-        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), row)).collect();
+    // With whether the relation still has cached blocks.
+    let known: HashMap<(&str, &str), (&WarmRow, Cell<bool>)> =
+        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, Cell::new(false)))).collect();
     let blocks = |levels: &Levels| residency_of(levels).values().map(RoaringBitmap::len).sum::<u64>();
     let total: u64 = map.forks().map(|(_, fork)| fork.os.len() + fork.all_buffers().len()).sum();
-    let of_old: u64 = known.values().map(|row| blocks(&read_levels(row))).sum();
+    let of_old: u64 = known.values().map(|(row, _)| blocks(&read_levels(row))).sum();
     // Scattered rows cost whole pages after a checkpoint.
-    let pages = known.values().map(|row| row.size()).sum::<usize>() / PAGE_BYTES + 1;
+    let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
         let is_known = *tier == TierState::Measured || is_of_other;
@@ -86,7 +88,11 @@ pub fn compute_share(
     // Most changed blocks per byte first.
     let mut changed: Vec<(f64, WarmRow)> = Vec::new();
     for (row, levels) in map.relations.iter().flat_map(rows_of_relation(map.os_heat)) {
-        let change = match known.remove(&(&*row.path, &*row.fork)) {
+        let old = known.get(&(&*row.path, &*row.fork)).map(|(old, is_there)| {
+            is_there.set(true);
+            *old
+        });
+        let change = match old {
             Some(old) if *old == row => continue,
             // A renamed relation.
             Some(old) if old.relation != row.relation => Some(blocks(&levels)),
@@ -97,8 +103,8 @@ pub fn compute_share(
             changed.push((change as f64 / row.size() as f64, row));
         }
     }
-    let gone = known.into_keys().filter(|_| !is_partial);
-    let gone: Vec<(String, String)> = gone.map(|(path, fork)| (path.to_owned(), fork.to_owned())).collect();
+    let gone = known.values().filter(|(_, is_there)| !is_partial && !is_there.get());
+    let gone: Vec<(String, String)> = gone.map(|(row, _)| (row.path.clone(), row.fork.clone())).collect();
     changed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let bytes = Bytes(total * u64::from(map.source.block_size));
     let limit = HOURLY_BYTES * bytes.0.div_ceil(HOURLY_PER).max(1);
