@@ -115,7 +115,7 @@ async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Opti
         let mut rows = Vec::new();
         if !with_rows {
             transaction.rollback().await?;
-            return Ok(Ok(Some(WarmSet { state, rows })));
+            return Ok(Ok(Some(WarmSet { state, rows, refused: 0 })));
         }
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
