@@ -18,6 +18,7 @@ use super::record::{Account, Came, runs};
 use crate::files::Files;
 use crate::read::key_of;
 use crate::sealed_file::DRAFT_PREFIX;
+use crate::snapshot_file::write_draft;
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
@@ -463,7 +464,11 @@ impl Journals {
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal> {
         let journal = self.lock_new("", LOCK)?;
         if let Some(before) = before {
-            Snapshot::new(before.clone(), None).write(&self.path(&journal.name, BEFORE))?;
+            let (name, path) = (format!("{}{BEFORE}", journal.name), self.path(&journal.name, BEFORE));
+            let directory = self.directory.try_clone().map_err(self.failed("open"))?;
+            let draft = write_draft(&Snapshot::new(before.clone(), None), directory, &path)?;
+            // After a power failure the caches are empty, so the file would be useless.
+            draft.without_sync().place_new(name).map_err(self.failed("create a file in"))?;
         }
         Ok(journal)
     }

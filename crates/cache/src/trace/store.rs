@@ -79,7 +79,8 @@ impl FilmStore {
             }
             None => {
                 let cluster = header.source.system_identifier;
-                self.0.place(draft, cluster, header.recorded_at, header.label.as_deref())?.path
+                // A run records the next film: none is worth waiting for the device.
+                self.0.place(draft.without_sync(), cluster, header.recorded_at, header.label.as_deref())?.path
             }
         };
         Ok((path, header))

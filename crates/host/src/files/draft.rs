@@ -18,6 +18,7 @@ pub struct Draft {
     name: OsString,
     file: File,
     is_placed: bool,
+    is_synced: bool,
 }
 
 impl Draft {
@@ -32,7 +33,7 @@ impl Draft {
             // If the file system has no locks, abandoned drafts stay.
             let _ = file.lock();
             match directory.holds(&name, &file) {
-                Ok(true) => return Ok(Draft { directory, name, file, is_placed: false }),
+                Ok(true) => return Ok(Draft { directory, name, file, is_placed: false, is_synced: true }),
                 Ok(false) => {}
                 Err(error) => {
                     let _ = directory.remove_file(&name);
@@ -46,11 +47,25 @@ impl Draft {
         &self.file
     }
 
+    /// Does not wait for the device. A power failure may empty or remove the file.
+    pub fn without_sync(mut self) -> Draft {
+        self.is_synced = false;
+        self
+    }
+
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        self.file.sync_all()?;
+        self.sync_file()?;
         self.directory.rename(&self.name, name)?;
+        self.note_placed()
+    }
+
+    fn sync_file(&self) -> io::Result<()> {
+        if self.is_synced { self.file.sync_all() } else { Ok(()) }
+    }
+
+    fn note_placed(&mut self) -> io::Result<()> {
         self.is_placed = true;
-        self.directory.sync()
+        if self.is_synced { self.directory.sync() } else { Ok(()) }
     }
 
     /// # Errors
@@ -64,14 +79,13 @@ impl Draft {
     /// # Errors
     /// `AlreadyExists` if all are taken.
     pub fn place_first_free(mut self, names: impl IntoIterator<Item = OsString>) -> io::Result<OsString> {
-        self.file.sync_all()?;
+        self.sync_file()?;
         for name in names {
             match self.directory.rename_to_free(&self.name, &name) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 renamed => {
                     renamed?;
-                    self.is_placed = true;
-                    self.directory.sync()?;
+                    self.note_placed()?;
                     return Ok(name);
                 }
             }

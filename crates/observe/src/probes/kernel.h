@@ -39,7 +39,7 @@ static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *context) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_HASH = 5, MAP_LRU_HASH = 9, MAP_QUEUE = 22, MAP_RING = 27, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_HASH = 5, MAP_LRU_HASH = 9, MAP_QUEUE = 22, MAP_RING = 27, NO_PREALLOC = 1, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
 enum { NO_WAKEUP = 1, FORCE_WAKEUP = 2 };
 
 // Reads a member of a structure whose type the verifier does not know. CO-RE relocates the offset.

@@ -78,7 +78,14 @@ struct event {
     u32 kind;
 };
 
-MAP(files, MAP_HASH, 1, struct key, struct file);
+// Without memory in advance, because allocating all entries takes longer than the rest of loading.
+struct {
+    __uint(type, MAP_HASH);
+    __uint(max_entries, 1);
+    __uint(map_flags, NO_PREALLOC);
+    __type(key, struct key);
+    __type(value, struct file);
+} files SEC(".maps");
 
 MAP(processes, MAP_HASH, 16384, u32, struct process);
 
@@ -130,24 +137,35 @@ INLINE struct process *find_process(u32 pid)
     return bpf_map_lookup_elem(&processes, &pid);
 }
 
-INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 pid, struct process *process)
+// A bitmap word of a file, and a process.
+struct place {
+    u32 file;
+    u32 word;
+    u32 pid;
+    u32 role;
+};
+
+INLINE int tell(u32 kind, struct place place, u64 units, u64 come)
 {
     struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {
-        if (!process || process->role != OTHER)
+        if (place.role != OTHER)
             count_lost(LOST);
-        if ((kind == REQUESTED || kind == AGAIN) && (!process || process->role != WANTED))
+        if ((kind == REQUESTED || kind == AGAIN) && place.role != WANTED)
             count_lost(LOST_OF_OTHERS);
         return 0;
     }
+    struct process *process = 0;
+    if (kind == REQUESTED || kind == AGAIN)
+        process = bpf_map_lookup_elem(&processes, &place.pid);
     event->time = bpf_ktime_get_ns();
     event->units = units;
     event->fetched = come;
     event->pages = process ? process->pages : 0;
     event->again = process ? process->again : 0;
-    event->file = file->number;
-    event->word = word;
-    event->pid = pid;
+    event->file = place.file;
+    event->word = place.word;
+    event->pid = place.pid;
     event->kind = kind;
     bpf_ringbuf_submit(event, NO_WAKEUP);
     return 1;
@@ -183,40 +201,42 @@ __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
     return found;
 }
 
-INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
+INLINE u64 sampled(u32 first, u64 units, u32 from, u32 to)
 {
     u32 at = AGAIN_BELOW;
     u64 *limit = bpf_map_lookup_elem(&controls, &at);
     u64 below = limit ? *limit : 0;
-    u32 first = file->salt + (word << 6);
     if (from == to)
         return hash(first + from) < below ? units : 0;
     return hashed_below(first, below) & units;
 }
 
-INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role, struct process *process)
+// `at`: position in the bitmaps; above 32 bits, the hashed number of the first unit. `range`: `from` and `to`.
+// A global function, so that it is verified once and not for each step of the loop.
+__attribute__((noinline)) int request(u64 file_word, u64 pid_role, u64 at_hashed, u64 range)
 {
+    struct place place = {file_word >> 32, file_word, pid_role >> 32, pid_role};
+    u32 at = at_hashed, from = range & 63, to = range >> 8 & 63;
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
-    u32 at = file->first_word + word;
     u64 *bits = bpf_map_lookup_elem(&requested, &at);
     u64 *came = bpf_map_lookup_elem(&fetched, &at);
     u64 *others = bpf_map_lookup_elem(&shared, &at);
     if (!bits || !came || !others)
-        return;
-    if (role == OTHER) {
+        return 0;
+    if (place.role == OTHER) {
         u64 new = units & *came & ~*others;
         if (new)
             new &= ~__sync_fetch_and_or(others, new);
         if (new)
-            tell(AGAIN, file, word, new, 0, pid, process);
-        return;
+            tell(AGAIN, place, new, 0);
+        return 0;
     }
     u64 before = *bits;
     u64 first = units & ~before;
     if (first) {
         before = __sync_fetch_and_or(bits, units);
         first = units & ~before;
-        if (first && !tell(REQUESTED, file, word, first, *came & first, pid, process))
+        if (first && !tell(REQUESTED, place, first, *came & first))
             // The event was lost, so the next request counts as the first.
             __sync_fetch_and_and(bits, ~first);
     }
@@ -224,37 +244,40 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     if (again) {
         // A process that is not WANTED may not belong to the job, so all its repeated requests for fetched units are
         // reported.
-        u64 doubtful = role == WANTED ? 0 : again & *came;
-        again = sampled(file, word, again, from, to) | doubtful;
+        u64 doubtful = place.role == WANTED ? 0 : again & *came;
+        again = sampled(at_hashed >> 32, again, from, to) | doubtful;
         if (again)
-            tell(AGAIN, file, word, again, 0, pid, process);
+            tell(AGAIN, place, again, 0);
     }
+    return 0;
 }
 
-INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
+// Returns the number of units that were never fetched before.
+__attribute__((noinline)) u64 fetch(u64 file_word, u64 pid_role, u64 at_hashed, u64 range)
 {
+    struct place place = {file_word >> 32, file_word, pid_role >> 32, pid_role};
+    u32 at = at_hashed, from = range & 63, to = range >> 8 & 63;
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
-    u32 at = file->first_word + word;
     u64 *bits = bpf_map_lookup_elem(&fetched, &at);
     if (!bits || !(units & ~*bits))
         return 0;
     u64 first = units & ~__sync_fetch_and_or(bits, units);
-    if (first && role != OTHER)
-        tell(FETCHED, file, word, first, first, pid, 0);
+    if (first && place.role != OTHER)
+        tell(FETCHED, place, first, first);
     u64 *others = bpf_map_lookup_elem(&shared, &at);
-    if (first && role == OTHER && others)
+    if (first && place.role == OTHER && others)
         __sync_fetch_and_or(others, first);
     return count_units(first);
 }
 
 INLINE void tell_growth(struct file *file, u32 pid)
 {
-    if (!file->is_grown && tell(GROWN, file, 0, 0, 0, pid, 0))
+    if (!file->is_grown && tell(GROWN, (struct place){file->number, 0, pid, FOLLOWED}, 0, 0))
         file->is_grown = 1;
 }
 
 // Returns how many pages of a fetch had been fetched before.
-INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, struct process *process)
+INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role)
 {
     u64 pages = last - first + 1, come = 0;
     first >>= unit_shift;
@@ -272,10 +295,13 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
     }
     LOOP_WORDS {
         u32 word = first >> 6, last_word = last >> 6, to = word == last_word ? last & 63 : 63;
+        u64 file_word = (u64)file->number << 32 | word, pid_role = (u64)pid << 32 | role;
+        u64 at_hashed = (u64)(file->salt + (word << 6)) << 32 | (file->first_word + word);
+        u64 range = (first & 63) | to << 8;
         if (kind == REQUESTED)
-            request(file, word, first & 63, to, pid, role, process);
+            request(file_word, pid_role, at_hashed, range);
         else
-            come += fetch(file, word, first & 63, to, pid, role);
+            come += fetch(file_word, pid_role, at_hashed, range);
         if (word >= last_word)
             break;
         first = (u64)(word + 1) << 6;
@@ -305,7 +331,7 @@ int pages_requested(u64 *ctx)
         process->first = first;
         process->last = last;
     }
-    walk(REQUESTED, file, first, last, pid, role, process);
+    walk(REQUESTED, file, first, last, pid, role);
     return 0;
 }
 
@@ -330,7 +356,7 @@ int pages_fetched(u64 *ctx)
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process *process = find_process(pid);
     u32 role = process ? process->role : FOLLOWED;
-    s64 again = walk(FETCHED, file, first, last, pid, role, 0);
+    s64 again = walk(FETCHED, file, first, last, pid, role);
     if (process)
         process->again += again;
     return 0;
