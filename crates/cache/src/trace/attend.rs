@@ -167,7 +167,8 @@ impl Attend {
                         "{there} of the job did not end with it: data that the job's sessions read from now on stays cached (pg_terminate_backend ends a session)"
                     ));
                 }
-                _ => std::thread::sleep(LOOK),
+                // Most sessions end within milliseconds.
+                _ => std::thread::sleep((waited / 4).clamp(Duration::from_millis(1), LOOK)),
             }
         }
     }

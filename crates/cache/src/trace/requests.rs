@@ -1,10 +1,10 @@
-//! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
-//! block, and every request of sampled blocks (SHARDS, see touched.rs).
+//! The event source at kernel tracepoints: the first request for each block, and all for sampled blocks (touched.rs).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
@@ -18,7 +18,7 @@ use crate::warm::plan::Geometry;
 use host::files::Tree;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_listed_children;
-use host::linux::threads::Over;
+use host::linux::threads::{Over, map_on_threads};
 use host::units::{BlockRange, Bytes, Fork, counted};
 use observe::open_page_probe;
 use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile, unit_hash};
@@ -495,16 +495,19 @@ impl Files {
             relations: map.relations.iter().map(|one| FilmRelation::of(&one.relation)).collect(),
             segments: Vec::new(),
         };
-        let mut watched = Vec::new();
+        let mut segments = Vec::new();
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
                 // An empty fork may grow.
-                for number in 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1) {
-                    let segment = Segment { relation, fork: fork.fork, number };
-                    watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
-                }
+                let numbers = 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1);
+                segments.extend(numbers.map(|number| Segment { relation, fork: fork.fork, number }));
             }
         }
+        let processors = available_parallelism().map_or(1, usize::from);
+        let looked = map_on_threads(segments.len(), processors, |at| files.look(segments[at]));
+        let found = segments.into_iter().zip(looked).filter_map(|(segment, watched)| Some((segment, watched?)));
+        let watched;
+        (files.segments, watched) = found.unzip();
         (files, watched)
     }
 
