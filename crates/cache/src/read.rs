@@ -489,6 +489,7 @@ fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found
     }
     let known = forks.iter().position(|one| one.fork == fork);
     let at = known.unwrap_or_else(|| {
+        forks.reserve_exact(1);
         forks.push(ForkMap::empty(fork, 0));
         forks.len() - 1
     });

@@ -1,7 +1,8 @@
 //! The warm set: a primary's cached blocks, a row per fork (docs/agent.md). It has fewer levels of heat than a snapshot, so
 //! a steady cache changes few rows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use roaring::RoaringBitmap;
@@ -65,12 +66,13 @@ pub fn compute_share(
 ) -> Share {
     let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
     let everything = everything || is_of_other;
-    let known: HashMap<(&str, &str), (&WarmRow, Levels)> =
-        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, read_levels(row)))).collect();
-    let rows: Vec<(WarmRow, Levels)> = map.relations.iter().flat_map(rows_of_relation(map.os_heat)).collect();
+    let known: HashMap<(&str, &str), (&WarmRow, Cell<bool>)> =
+        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, Cell::new(false)))).collect();
     let blocks = |levels: &Levels| residency_of(levels).values().map(RoaringBitmap::len).sum::<u64>();
-    let total: u64 = rows.iter().map(|(_, levels)| blocks(levels)).sum();
-    let of_old: u64 = known.values().map(|(_, levels)| blocks(levels)).sum();
+    let total: u64 = map.forks().map(|(_, fork)| fork.os.len() + fork.all_buffers().len()).sum();
+    let of_old: u64 = known.values().map(|(row, _)| blocks(&read_levels(row))).sum();
+    // Scattered rows cost whole pages after a checkpoint.
+    let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
         let is_known = *tier == TierState::Measured || is_of_other;
@@ -82,30 +84,31 @@ pub fn compute_share(
     if !everything && uptime < WARM_AFTER && (total as f64) < of_old as f64 * COLDER {
         return Share::default();
     }
-    let is_there: HashSet<(&str, &str)> = rows.iter().map(|(row, _)| (&*row.path, &*row.fork)).collect();
-    let gone = known.keys().filter(|key| !is_partial && !is_there.contains(*key));
-    let gone: Vec<(String, String)> = gone.map(|(path, fork)| ((*path).to_owned(), (*fork).to_owned())).collect();
     // Most changed blocks per byte first.
     let mut changed: Vec<(f64, WarmRow)> = Vec::new();
-    for (row, levels) in rows {
-        let change = match known.get(&(&*row.path, &*row.fork)) {
-            Some((old, _)) if **old == row => continue,
+    for (row, levels) in map.relations.iter().flat_map(rows_of_relation(map.os_heat)) {
+        let old = known.get(&(&*row.path, &*row.fork)).map(|(old, is_there)| {
+            is_there.set(true);
+            *old
+        });
+        let change = match old {
+            Some(old) if *old == row => continue,
             // A renamed relation.
-            Some((old, _)) if old.relation != row.relation => Some(blocks(&levels)),
-            Some((_, old)) => compute_change(old, &levels, everything),
+            Some(old) if old.relation != row.relation => Some(blocks(&levels)),
+            Some(old) => compute_change(&read_levels(old), &levels, everything),
             None => Some(blocks(&levels)),
         };
         if let Some(change) = change {
             changed.push((change as f64 / row.size() as f64, row));
         }
     }
+    let gone = known.values().filter(|(_, is_there)| !is_partial && !is_there.get());
+    let gone: Vec<(String, String)> = gone.map(|(row, _)| (row.path.clone(), row.fork.clone())).collect();
     changed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let bytes = Bytes(total * u64::from(map.source.block_size));
     let limit = HOURLY_BYTES * bytes.0.div_ceil(HOURLY_PER).max(1);
     let debt = old.map_or(0, |old| compute_debt(&old.state, map.taken_at, limit));
     let is_free = everything || old.is_none_or(|old| old.rows.is_empty());
-    // Scattered rows cost whole pages after a checkpoint.
-    let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let (mut written, mut writes) = (debt, 0);
     let mut fits = |size: usize| {
         // A large row may exceed the limit; later rows then wait longer.

@@ -47,7 +47,7 @@ impl WarmRow {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmState {
-    /// Differs from the server's after pg_upgrade, or if a dump brought the table.
+    /// Differs from the server's after pg_upgrade or pg_dump.
     pub system_identifier: u64,
     pub taken_at: Timestamp,
     /// State of each tier, and source of the heat, as in a snapshot file.
@@ -93,7 +93,11 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
         if let Some(finding) = find_stranger(&mut transaction).await? {
             return Ok(Err(Error::Untrusted { finding }));
         }
-        let Some(state) = read_state(&mut transaction).await? else { return Ok(Ok(None)) };
+        let Some(state) = read_state(&mut transaction).await? else {
+            // Dropped, it would stay open while the caller computes.
+            transaction.rollback().await?;
+            return Ok(Ok(None));
+        };
         let state = match state {
             Ok(state) => state,
             Err(format) => return Ok(Err(Error::OtherWarmSet { format })),
@@ -102,7 +106,6 @@ pub async fn read_warm_set(connection: &mut PgConnection) -> Result<Option<WarmS
         let mut rows = Vec::new();
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
-            // Such as an array of two dimensions, or with a NULL.
             let Ok(row) = read_row(&row) else { continue };
             bytes += row.size() + ROW_MEMORY_BYTES;
             if bytes > BYTES_MAX {

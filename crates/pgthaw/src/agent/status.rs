@@ -188,7 +188,6 @@ fn find_name(connection: &ConnectionArguments, directory: &Directory) -> Option<
     any.filter(|_| !is_named).or_else(|| Some(name_of(&address, container)))
 }
 
-/// Status of an agent, and whether it runs.
 fn find_in(store: &SnapshotStore, cluster: u64, connection: &ConnectionArguments) -> Option<(AgentStatus, bool)> {
     let directory = Directory::open(&store.cluster_directory(cluster)).ok()?;
     let name = find_name(connection, &directory)?;
@@ -206,7 +205,6 @@ async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
     }
     let (status, is_running) = match place.find_cluster(&store).await {
         Ok(cluster) => find_in(&store, cluster, &place.connection).ok_or_else(none)?,
-        // The server does not answer.
         Err(error) if error.is::<postgres::Error>() => {
             let all = store.read_clusters()?.into_iter();
             let mut found = all.filter_map(|cluster| find_in(&store, cluster, &place.connection));
