@@ -406,7 +406,6 @@ fn what_is_planted_in_the_schema_is_refused_and_rows_that_cannot_be_are_left_out
         assert!(refused.status != 0 && refused.stderr.contains(told), "{refused:?}");
         server.psql("TRUNCATE pgthaw.warm_set_state; INSERT INTO pgthaw.warm_set_state TABLE state; DROP TABLE state");
     }
-    // A clock that is an hour ahead, and duplicates.
     server.psql(
         "UPDATE pgthaw.warm_set_state SET taken_at = taken_at + interval '1 hour';
          ALTER TABLE pgthaw.warm_set DROP CONSTRAINT warm_set_pkey; INSERT INTO pgthaw.warm_set TABLE saved",

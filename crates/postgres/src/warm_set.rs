@@ -47,7 +47,7 @@ impl WarmRow {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmState {
-    /// Differs from the server's after pg_upgrade, or if a dump brought the table.
+    /// Differs from the server's after pg_upgrade or pg_dump.
     pub system_identifier: u64,
     pub taken_at: Timestamp,
     /// State of each tier, and source of the heat, as in a snapshot file.
@@ -119,7 +119,6 @@ async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Opti
         }
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
-            // Such as an array of two dimensions, or with a NULL.
             let Ok(row) = read_row(&row) else { continue };
             bytes += row.size() + ROW_MEMORY_BYTES;
             if bytes > BYTES_MAX {

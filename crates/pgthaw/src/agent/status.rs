@@ -217,7 +217,6 @@ async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
     }
     let (status, is_running) = match place.find_cluster(&store).await {
         Ok(cluster) => find_in(&store, cluster, &place.connection).ok_or_else(none)?,
-        // The server does not answer.
         Err(error) if error.is::<postgres::Error>() => {
             let all = store.read_clusters()?.into_iter();
             let mut found = all.filter_map(|cluster| find_in(&store, cluster, &place.connection));

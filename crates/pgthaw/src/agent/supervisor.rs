@@ -624,11 +624,10 @@ impl Agent {
     }
 }
 
-/// Processor time of all steps that have ended.
+/// Processor time of the ended steps (cutime and cstime of proc(5)).
 fn read_steps_time() -> Duration {
     let text = read_text_at_most("/proc/self/stat".as_ref(), SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    // cutime and cstime of proc(5).
     let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
 }
