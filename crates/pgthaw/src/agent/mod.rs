@@ -11,9 +11,9 @@ use super::{ExitStatus, OutputArguments};
 use arguments::Action;
 
 pub use arguments::{AgentArguments, ReadyArguments};
-pub use status::{AgentError, find_history};
 #[cfg(test)]
 pub use status::AgentStatus;
+pub use status::{AgentError, find_history};
 
 pub async fn run(arguments: AgentArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.action {
