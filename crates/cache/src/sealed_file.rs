@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::io::{BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -150,6 +150,8 @@ const BLOCK_SIZE: &str = "pgthaw.block_size";
 const SEGMENT_BLOCKS: &str = "pgthaw.segment_blocks";
 const LSN: &str = "pgthaw.lsn";
 const TIMELINE: &str = "pgthaw.timeline";
+/// Missing if unknown or not UTF-8.
+const DATA_DIRECTORY: &str = "pgthaw.data_directory";
 
 /// Builds a file's metadata, with a placeholder for the checksum at the end.
 pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Vec<KeyValue> {
@@ -157,15 +159,17 @@ pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> V
     pairs.into_iter().chain([seal]).map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
 }
 
-pub fn encode_source(source: &MapSource) -> [(&'static str, String); 6] {
-    [
+pub fn encode_source(source: &MapSource) -> impl Iterator<Item = (&'static str, String)> {
+    let directory = source.data_directory.as_deref().and_then(Path::to_str);
+    let pairs = [
         (SYSTEM_IDENTIFIER, source.system_identifier.to_string()),
         (VERSION_NUM, source.version_num.to_string()),
         (BLOCK_SIZE, source.block_size.to_string()),
         (SEGMENT_BLOCKS, source.segment_blocks.to_string()),
         (LSN, source.lsn.clone()),
         (TIMELINE, source.timeline.to_string()),
-    ]
+    ];
+    pairs.into_iter().chain(directory.map(|directory| (DATA_DIRECTORY, directory.to_owned())))
 }
 
 #[derive(Debug)]
@@ -192,7 +196,7 @@ impl<'a> Metadata<'a> {
             version_num: self.number(VERSION_NUM)?,
             block_size: self.number(BLOCK_SIZE)?,
             segment_blocks: self.number(SEGMENT_BLOCKS)?,
-            data_directory: None,
+            data_directory: self.values.get(DATA_DIRECTORY).map(PathBuf::from),
             lsn: self.text(LSN)?.to_owned(),
             timeline: self.number(TIMELINE)?,
         };

@@ -221,8 +221,8 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Removes and returns old snapshots with the label and data directory of `just_taken`. Keeps `just_taken` and the `keep` newest. Also
-    /// keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a restart; for this,
+    /// Removes and returns old snapshots with the label and data directory of `just_taken`. Keeps `just_taken` and the
+    /// `keep` newest. Also keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a restart; for this,
     /// only blocks of `databases` count.
     pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
