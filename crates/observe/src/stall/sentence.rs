@@ -77,7 +77,7 @@ pub(crate) fn clock(ms: i64) -> String {
 }
 
 /// Classes of wait events in which something else blocks a backend.
-const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
+pub(super) const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
 /// Here, "many" backends are at least this share of all backends.
 const VICTIMS: f64 = 0.2;

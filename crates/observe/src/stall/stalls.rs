@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::stall::sentence::{Stall, StallKind, name_stall};
+use crate::stall::sentence::{BLOCKED, Stall, StallKind, name_stall};
 use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
@@ -19,6 +19,8 @@ const LEFT: f64 = 0.5;
 
 /// A server counts as idle if on average fewer backends than this do anything but wait for their clients.
 const AT_WORK: f64 = 0.1;
+
+const VICTIMS_OF_SAMPLES: f64 = 1.5;
 
 #[derive(Clone, Debug)]
 pub struct Stalls {
@@ -88,6 +90,10 @@ impl Stalls {
             (steps.get(begin.saturating_sub(SECONDS_BEFORE * self.steps_of_second)..begin)?, steps.get(begin..end)?);
         let backends =
             |steps: &[Step]| steps.iter().map(|step| step.backends.count).sum::<f64>() / steps.len().max(1) as f64;
+        // A lone waiter of samples explains no drop of the transaction rate.
+        if self.steps_of_second == 1 && Means::of(during).of_classes(&BLOCKED) < VICTIMS_OF_SAMPLES {
+            return None;
+        }
         let idles = [before, during].iter().all(|steps| Means::of(steps).at_work() < AT_WORK);
         if idles || backends(during) < LEFT * backends(before) {
             return None;

@@ -105,9 +105,11 @@ impl LookBack {
         let found = self.sampled.take().map(Stalls::finish).unwrap_or_default().into_iter();
         // A low load is no incident.
         let is_of_server = |stall: &Stall| !matches!(stall.kind, StallKind::ClientPause | StallKind::ClientDelay);
+        let last_ms = self.within_ms.map(|(_, last_ms)| last_ms);
         self.stalls.extend(found.filter(is_of_server).map(|stall| {
             let sentence = stall.sentence.replacen("command", "transaction", 1);
-            (stall.begin_ms, Stall { sentence, ..stall })
+            let end_ms = stall.end_ms.or(last_ms);
+            (stall.begin_ms, Stall { sentence, end_ms, ..stall })
         }));
         TimeReport {
             source: self.source.unwrap_or(Tier::Sql),
@@ -239,5 +241,11 @@ mod tests {
         let synced = stalls_of(|second| frame(second, 0, ("IO", "WALSync")));
         assert!(synced.len() == 1 && synced[0].sentence.contains("8 of 8 backends were in IO:WALSync"), "{synced:?}");
         assert!(stalls_of(|second| frame(second, 0, ("Client", "ClientRead"))).is_empty(), "no load");
+        let of_lone = |second| {
+            let mut lone = frame(second, 0, ("Lock", "tuple"));
+            lone.statistics[0].named.statistic.total_ns = SECOND;
+            lone
+        };
+        assert!(stalls_of(of_lone).is_empty(), "one waits");
     }
 }

@@ -46,7 +46,7 @@ pub struct TopArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub replay: Option<PathBuf>,
 
-    /// Show the steps that the agent recorded around this time
+    /// Show the agent's history at this time
     ///
     /// Such as 03:10 (the last one) or "2026-11-30 03:10", in local time, or RFC 3339. Without a terminal: 60 steps of JSON.
     #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]

@@ -54,7 +54,7 @@ pub struct WaitsArguments {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Group by kind (default), user, database, query, backend
+    /// By kind (default), user, database, query, backend
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, hide_default_value = true)]
     by: By,
 
