@@ -77,6 +77,7 @@ impl TopWatch {
         // Flushes the statistics of this connection's earlier transactions, before pgthaw first reads the counters.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
+        let is_economical = here.pulse.is_none();
         let (source, refused, pulse) = match here.pulse {
             None => (Box::new(SharedLooks::start(sessions.clone())) as Box<dyn TimeSource>, Vec::new(), here.looks),
             Some(pulse) => {
@@ -88,7 +89,8 @@ impl TopWatch {
         let own_pids = here.own_pids.clone();
         let period = self.step.max(SLOWEST_TICK);
         let pulse = PulseReader::start(pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
-        let fetched = here.postmaster_pid.map(FetchedBytes::begin);
+        // Its cost grows with the host's processes.
+        let fetched = here.postmaster_pid.filter(|_| !is_economical).map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
             missing.push(Missing::new("stalls", "stall detection requires steps of a second or longer", None));

@@ -16,15 +16,13 @@ use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
 use host::linux::threads::lock;
 use host::linux::{BlockDevice, Devices};
-use observe::time::By;
+use observe::time::{ACCOUNT_DEAR, By};
 use observe::top::{Here, HistoryWriter, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
 use postgres::grant;
 
 const WAITING: usize = 64;
 
 const HISTORY_STEP: Duration = Duration::from_secs(1);
-/// Share of all processors.
-const HISTORY_BUDGET: f64 = 0.005;
 
 #[derive(Debug)]
 pub struct Steps {
@@ -122,7 +120,7 @@ pub async fn print(
 pub async fn record_history(target: Target, mut history: HistoryWriter) -> anyhow::Result<()> {
     let mut end = std::pin::pin!(hear_signals()?);
     let (sender, mut frames) = channel(WAITING);
-    let watch = TopWatch::new(By::Query, None, HISTORY_STEP, HISTORY_BUDGET, sender);
+    let watch = TopWatch::new(By::Query, None, HISTORY_STEP, ACCOUNT_DEAR, sender);
     let engine = tokio::spawn(look_on(watch, target, true));
     loop {
         tokio::select! {
