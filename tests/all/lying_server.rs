@@ -409,7 +409,8 @@ fn one_that_tells_the_truth_is_believed() {
     assert_eq!(map["relations"][0]["name"], "t", "{map:#}");
     let top = pgthaw(port, &["top", "--json", "--seconds", "3"]).ok().stdout;
     let steps = top.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let step = { steps }.find(|step| !step["server"].is_null()).unwrap();
+    // On a busy machine, a step may lack an answer.
+    let step = { steps }.find(|step| !step["server"].is_null() && !step["temporary_files"][0].is_null()).unwrap();
     assert_eq!((&step["server"]["clients"], &step["checkpoint"]["timed"]), (&3.into(), &3.into()), "{step:#}");
     assert_eq!(step["temporary_files"][0]["bytes"], 8192, "{step:#}");
     let waits = pgthaw(port, WAITS).ok().stdout;

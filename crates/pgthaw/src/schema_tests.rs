@@ -377,6 +377,9 @@ struct SnapshotMetadata {
     lsn: String,
     #[serde(rename = "pgthaw.timeline")]
     timeline: String,
+    /// Missing if unknown or not UTF-8.
+    #[serde(rename = "pgthaw.data_directory", default, skip_serializing_if = "Option::is_none")]
+    data_directory: Option<String>,
     #[serde(rename = "pgthaw.taken_at")]
     taken_at: Timestamp,
     /// Empty without a label.
