@@ -196,7 +196,7 @@ impl TimeSource for MemoryLooks {
     }
 }
 
-/// A server's processes, kept open: a sample of one costs 1.5 µs instead of 20.
+/// A server's processes, with open files, so that a sample opens none.
 #[derive(Debug)]
 struct WatchedProcesses {
     word: EventWord,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use jiff::Timestamp;
-use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 use serde_json::Value;
@@ -24,7 +23,7 @@ use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge, nam
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, connect_to_meant, describe};
 use command::hear_signals;
 use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri, find_in_pairs};
-use host::files::{SMALL_FILE_BYTES_MAX, read_text_at_most};
+use host::linux::process::{read_cpu_time, read_family_cpu_time};
 use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::{Server, ServerLook, parse_connection_string, read_server_look, read_warm_state};
@@ -624,12 +623,11 @@ impl Agent {
     }
 }
 
-/// Processor time of the ended steps (cutime and cstime of proc(5)).
+/// Processor time of the ended steps.
 fn read_steps_time() -> Duration {
-    let text = read_text_at_most("/proc/self/stat".as_ref(), SMALL_FILE_BYTES_MAX).unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
+    let agent = std::process::id();
+    let with_steps = read_family_cpu_time(agent).unwrap_or_default();
+    with_steps.saturating_sub(read_cpu_time(agent).unwrap_or_default())
 }
 
 /// The answer of a step, or its error.
