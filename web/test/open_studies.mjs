@@ -139,10 +139,17 @@ async function useKeyboard(page) {
   return { metric, unit, isStillFocused, bubble, moved, isHidden, reloaded };
 }
 
-/** Light or dark. Everything is drawn anew then, and a cell that has the focus loses it. */
+/**
+ * Light or dark. Everything is drawn anew then, and a cell that has the focus loses it. Chromium sometimes tells a page of no change
+ * in its first second (the query matches, frames are drawn, no event comes), so the change is made until it is told.
+ */
 async function choose(page, scheme) {
-  await page.emulateMedia({ colorScheme: scheme });
-  await page.waitForFunction((wanted) => document.documentElement.dataset.theme === wanted, scheme);
+  for (let tries = 0; tries < 10; tries++) {
+    await page.emulateMedia({ colorScheme: scheme });
+    if ((await once(page, () => document.documentElement.dataset.theme, (theme) => theme === scheme, 3_000)) === scheme) return;
+    await page.emulateMedia({ colorScheme: scheme === "dark" ? "light" : "dark" });
+  }
+  throw new Error(`the page does not become ${scheme}`);
 }
 
 /** Follows a cell of the heat map to its trial, and holds another beside it. */
