@@ -27,7 +27,6 @@ fn main() {
     }
 }
 
-/// Returns `None` if `path` is missing.
 fn newest_change(path: &Path) -> Option<SystemTime> {
     let facts = path.metadata().ok()?;
     if facts.is_dir() {

@@ -147,7 +147,9 @@ fn a_standby_notices_a_prepared_switchover() {
     let mut standby = start_standby(&mut primary);
     primary.cluster.start().unwrap();
     let agent = Agent::start(&standby, &["--every", "24h"]);
-    wait_until("a first look", || ready(&standby, &[]).stdout.contains("no warm set of the primary has been read yet"));
+    wait_until("a first look", || {
+        ready(&standby, &[]).stdout.contains("the agent has not read the primary's warm set yet")
+    });
     for _ in 0..2 {
         primary.pgthaw(&["agent", "prepare-switchover"]).ok();
         let taken_at = || status(&standby)["snapshot_taken_at"].as_str().map(str::to_owned);
@@ -301,7 +303,7 @@ fn the_history_names_the_culprit_first() {
     let steps = server.pgthaw(&["top", "--at", &from]).ok().stdout;
     assert!(steps.lines().any(|step| step.contains("forgetful")) && steps.lines().count() <= 60, "{steps}");
     let error = server.pgthaw(&["top", "--at", "2026-01-01 03:10"]).ends_with(1).stderr;
-    assert!(error.contains("the history has nothing of that time: it covers 2"), "{error}");
+    assert!(error.contains("the history has no data for that time: it covers 2"), "{error}");
     let histories: Vec<PathBuf> =
         std::fs::read_dir(history_directory(&server)).unwrap().map(|one| one.unwrap().path()).collect();
     let [record] = &histories[..] else { panic!("{histories:?}") };

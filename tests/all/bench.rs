@@ -523,7 +523,7 @@ fn a_forecast_is_written_before_its_trial_and_judged() {
     assert_eq!(verdict["verdict"]["points"], 1);
     assert!(home.pgthaw(&["judge", file.to_str().unwrap()]).ok().stdout.contains("1 point,"));
     fs::write(&file, "{}").unwrap();
-    assert!(home.pgthaw(&["judge", file.to_str().unwrap()]).ends_with(1).stderr.contains("is not a judged forecast"));
+    assert!(home.pgthaw(&["judge", file.to_str().unwrap()]).ends_with(1).stderr.contains("is not a file of `bench"));
 }
 
 /// A server that may use less memory than its data needs never gets warm.

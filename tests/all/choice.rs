@@ -92,7 +92,7 @@ test_every_version! {
             assert_eq!(planned["snapshot"]["name"], marked, "{planned:#}");
         }
         let told = server.pgthaw(&["snapshot", "take", "--keep", "7"]).ok().stderr;
-        assert!(told.contains(" does not use this one, but snapshot"), "{told}");
+        assert!(told.contains(" does not use this new snapshot, but snapshot"), "{told}");
 
         let receipt = restore(&server, &[]);
         let chosen = &receipt["snapshot"];
@@ -206,7 +206,7 @@ fn one_that_holds_nothing_is_never_taken() {
     server.pgthaw(&["snapshot", "drop", &name]).ok();
     for arguments in [&["restore"][..], &["restore", "--dry-run"], &["snapshot", "diff"]] {
         let error = server.pgthaw(arguments).ends_with(2).stderr;
-        assert!(error.contains("contains blocks of either tier") && error.contains("snapshot take"), "{error}");
+        assert!(error.contains("contains blocks of shared_buffers or") && error.contains("snapshot take"), "{error}");
     }
     let list = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     assert!(!list.contains("`pgthaw restore` uses "), "{list}");

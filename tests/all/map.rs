@@ -283,7 +283,7 @@ fn a_tablespace_that_cannot_be_read_costs_what_is_in_it() {
     };
     let map = look(&server.pgthaw(&["map", "--json"]).ok());
     assert!(relation(&map, "t")["os_blocks"].as_u64().unwrap() > 0, "{map:#}");
-    assert!(map["remarks"].to_string().contains("1 files could not be inspected"), "{}", map["remarks"]);
+    assert!(map["remarks"].to_string().contains("1 file could not be inspected"), "{}", map["remarks"]);
     let taken = server.pgthaw(&["snapshot", "take"]).ok();
     assert!(left.iter().all(|link| taken.stderr.contains(link)), "{}", taken.stderr);
     let directory = server.data_directory();

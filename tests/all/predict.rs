@@ -254,7 +254,7 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     server.pgthaw(&["snapshot", "take"]).ok();
     server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let refused = server.home.pgthaw(&stopped).ends_with(2);
-    assert!(refused.stderr.contains("the server does not run, so the time"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the server is not running, so the time"), "{}", refused.stderr);
     let told = ["hit=0.2ms", "clients=4", "riops=1000", "rbps=100MiB", "--json"];
     let prediction = server.home.pgthaw(&[&stopped[..], &told].concat()).ok().json();
     let assumptions = prediction["assumptions"].to_string();

@@ -209,7 +209,7 @@ fn a_damaged_study_stands_in_no_others_way() {
 
     let listed = home.pgthaw(&["results"]).ok();
     assert!(listed.stdout.contains(&run.id) && listed.stdout.contains(&sweep.id), "{}", listed.stdout);
-    assert!(listed.stderr.contains("results: damaged, an unnamed one, of-damaged-trials;"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("results: damaged, an unnamed study, of-damaged-trials;"), "{}", listed.stderr);
     let json = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(json["studies"].as_array().unwrap().len(), 2);
     assert_eq!((&json["damaged"][0]["id"], &json["damaged"][1]["id"]), (&"damaged".into(), &serde_json::Value::Null));

@@ -236,8 +236,8 @@ fn what_is_imported_is_judged_as_what_was_measured() {
     assert_eq!(kinds(trial), ["log_gaps", "assumed", "assumed", "never_steady"], "{}", trial["verdicts"]);
     let gap = &trial["verdicts"][0];
     assert_eq!([&gap["seconds"], &gap["longest_after_seconds"]], [&json!(5), &json!(20)]);
-    assert_eq!(text(trial, "/verdicts/1/remedy"), "set jobs=");
-    assert_eq!(text(trial, "/verdicts/2/remedy"), "set query_mode=");
+    assert_eq!(text(trial, "/verdicts/1/remedy"), "import again with jobs=");
+    assert_eq!(text(trial, "/verdicts/2/remedy"), "import again with query_mode=");
     assert_eq!(trial["warnings"].as_array().unwrap().len(), 4);
     assert!(imported["sweep"]["warnings"].to_string().contains("one trial per point"), "{}", imported["sweep"]);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;

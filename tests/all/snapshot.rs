@@ -318,8 +318,8 @@ fn a_cold_snapshot_points_to_the_warm_one() {
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     let taken = server.pgthaw(&["snapshot", "take"]).ok();
     let name = warm.file_stem().unwrap().to_str().unwrap();
-    assert!(taken.stderr.contains(&format!("does not use this one, but snapshot {name}, taken")), "{taken:?}");
-    assert!(taken.stdout.contains("nothing (not visible) of shared_buffers"), "{taken:?}");
+    assert!(taken.stderr.contains(&format!("does not use this new snapshot, but snapshot {name}, taken")), "{taken:?}");
+    assert!(taken.stdout.contains("without shared_buffers (not visible)"), "{taken:?}");
     let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
     assert_eq!(taken["warmer"]["name"], name, "not only the first time: {taken:#}");
     server.pgthaw(&["restore", "--tier", "os", name]).ok();
@@ -335,7 +335,7 @@ fn quiet_leaves_standard_error_to_failures() {
     server.restart();
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
-    assert!(told.contains("does not use this one, but") && told.contains("shared_buffers"), "{told}");
+    assert!(told.contains("does not use this new snapshot, but") && told.contains("shared_buffers"), "{told}");
     let commands: [&[&str]; 9] = [
         &["snapshot", "take"],
         &["snapshot", "show", "newest"],

@@ -48,7 +48,7 @@ fn a_curve_that_is_too_noisy_for_a_level_says_between_what_it_moved() {
     fs::write(home.path().join("run.txt"), progress_lines(wandering)).unwrap();
     let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(10).stdout;
     let first = shown.lines().next().unwrap();
-    assert!(first.starts_with("undecided whether it is steady: ") && !first.contains('%'), "{shown}");
+    assert!(first.starts_with("steady state undecided: ") && !first.contains('%'), "{shown}");
 }
 
 /// A cold server is as even as a warm one: there is a level, and whether it is warm is another question.
@@ -60,7 +60,7 @@ fn twelve_even_seconds_are_a_level_and_say_what_would_tell_whether_it_is_warm() 
     let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(0).stdout;
     assert!(shown.starts_with("steady at once: its throughput stayed level until the end (±"), "{shown}");
     let second = shown.lines().nth(1).unwrap();
-    assert!(second.starts_with("unknown whether it is warm: ") && second.contains("--pages"), "{shown}");
+    assert!(second.starts_with("unknown whether the server is warm: ") && second.contains("--pages"), "{shown}");
     let sized = home.pgthaw(&["judge", "run.txt", "--pages", "1000", "--json"]).ends_with(0).json();
     assert_eq!(sized["curves"][0]["warmth"]["is_warm"], true, "{sized}");
     // Reads beside the rates decide.

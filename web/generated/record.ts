@@ -161,8 +161,7 @@ export type MakingStep = { step: string, seconds: number, };
 
 export type Measure = { 
 name: string, unit: Unit, doc: string, 
-column: string | null, 
-curve: Curve | null, };
+column: string | null, curve: Curve | null, };
 
 export type MeasurementVerdict = { kind: string, sentence: string, remedy: string };
 

@@ -1,7 +1,7 @@
 import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
 
-/** Point of a curve. `V` includes `null` if values can be missing. */
+/** `V` includes `null` if values can be missing. */
 export interface Point<V = number> {
   /** Seconds since the start of the workload. */
   at: number;

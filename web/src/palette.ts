@@ -124,6 +124,6 @@ const channelsOf = (color: string): number[] => [1, 3, 5].map((at) => Number.par
 export function inkOn(color: string): string {
   const linear = (color.match(/\d+/g) ?? []).map((channel) => (Number(channel) / 255) ** 2.2);
   const luminance = 0.2126 * (linear[0] ?? 0) + 0.7152 * (linear[1] ?? 0) + 0.0722 * (linear[2] ?? 0);
-  // Equal contrast to black and white.
+  // At 0.179, black and white have equal contrast.
   return luminance > 0.179 ? "#111" : "#fff";
 }

@@ -73,7 +73,7 @@ export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
 export const againstOf = ({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] =>
   [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
 
-/** Why a point's figures are doubtful, the worst reason first. */
+/** Worst reason why a point's figures are doubtful. */
 export function doubtOf(point: PointSummary | null): "failed" | "missing" | "refused" | "doubtful" | null {
   if (point === null) return "missing";
   if (metricsOf({ points: [point] }).length === 0) return "failed";

@@ -34,7 +34,7 @@ pub struct Situation {
     pub now: Timestamp,
     /// Databases that exist now. `None` if unknown: no database then counts as dropped.
     pub databases: Option<Databases>,
-    /// The server's data directory, as a primary and its standby on one host have the same snapshots. `None` if unknown.
+    /// The server's data directory. A primary and its standby on one host share snapshots. `None` if unknown.
     pub directory: Option<PathBuf>,
 }
 
@@ -83,8 +83,8 @@ pub enum Reason {
 }
 
 /// Chooses the newest snapshot that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. If
-/// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers. Snapshots of another
-/// data directory count only if none from before the start is of this one.
+/// none is from before the start, chooses the newest. `None` if all are empty in the requested tiers. Ignores snapshots
+/// of other data directories if the server's own has one from before the start.
 ///
 /// `headers`: from `Situation::count`, in the store's order (newest first). A snapshot with an unreliable timestamp
 /// (`says_nothing`) counts as from before the start.

@@ -141,7 +141,9 @@ impl Explain for Error {
         match self {
             Error::Linux(inner) => inner.full_disk(),
             Error::Postgres(inner) => inner.full_disk(),
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("--dir, or -o FILE of a take")),
+            Error::File { path, source, .. } => {
+                FullDisk::of_file(source, path, Some("--dir (or -o FILE for a snapshot)"))
+            }
             _ => None,
         }
     }

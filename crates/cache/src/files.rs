@@ -139,7 +139,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // Continues after an error: even without errors, some blocks may stay cached.
+                // Continues after an error, because it only leaves blocks cached.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}

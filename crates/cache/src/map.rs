@@ -64,7 +64,7 @@ pub enum HeatSource {
     PageFlags,
     /// Score of 0 to 8 for presence in up to 7 earlier snapshots: 4 if cached in all, 8 if in shared_buffers in all.
     Snapshots,
-    /// Reads into shared_buffers per block of the relation, 0 to 8: 4 is the average, plus 1 for each doubling.
+    /// Score of 0 to 8 for reads into shared_buffers per relation block: 4 if average, plus 1 for each doubling.
     Statistics,
 }
 

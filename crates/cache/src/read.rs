@@ -18,7 +18,7 @@ use host::failure::{ErrorKind, Explain, name_some};
 use host::linux;
 use host::linux::page_cache::PageCache;
 use host::linux::threads::{lock, map_on_threads};
-use host::units::{Bytes, Fork, PageRange};
+use host::units::{Bytes, Fork, PageRange, counted};
 use postgres::{
     BufferSet, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
     RelationPath, Server, read_buffer_sets, read_fork_blocks, read_partitioned_tables, read_relations,
@@ -166,7 +166,7 @@ async fn read_catalogs<'a>(
     let is_map = inputs.named.is_none();
     let ask =
         |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
-    // Collected first, so that no closure lives across an await, as a spawned task requires.
+    // Collects the futures first: in a spawned task, no closure may live across an await.
     let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
     let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
     let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
@@ -475,10 +475,13 @@ fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
         by_directory.entry(failure.directory().to_owned()).or_default().push(failure);
     }
     for failures in by_directory.values().take(REMARKED) {
-        remarks.push(format!("{} files could not be inspected: {}", failures.len(), failures[0].with_hint()));
+        let files = counted(failures.len(), "file");
+        remarks.push(format!("{files} could not be inspected: {}", failures[0].with_hint()));
     }
     let rest: usize = by_directory.values().skip(REMARKED).map(Vec::len).sum();
-    remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be inspected either")));
+    remarks.extend(
+        (rest > 0).then(|| format!("{} in other directories could not be inspected either", counted(rest, "file"))),
+    );
 }
 
 fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found) {
@@ -487,7 +490,7 @@ fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found
     }
     let known = forks.iter().position(|one| one.fork == fork);
     let at = known.unwrap_or_else(|| {
-        // Otherwise a vector reserves four: 70 MB for 100,000 relations.
+        // By default a vector reserves room for four forks, which wastes 70 MB with 100,000 relations.
         forks.reserve_exact(1);
         forks.push(ForkMap::empty(fork, 0));
         forks.len() - 1
@@ -633,7 +636,7 @@ mod os_tests {
             let (relations, remarks) = look(&cache, 1);
             let fork = &relations[0].forks[0];
             assert_eq!((fork.blocks, fork.os.len()), (blocks_found, resident), "{refused}");
-            assert!(remarks[0].starts_with("1 files could not be inspected"), "{remarks:?}");
+            assert!(remarks[0].starts_with("1 file could not be inspected"), "{remarks:?}");
         }
     }
 
@@ -657,7 +660,7 @@ mod os_tests {
         let (relations, remarks) = look(&cache, 3);
         let resident: Vec<u64> = relations.iter().map(|one| one.forks.iter().map(|fork| fork.os.len()).sum()).collect();
         assert_eq!(resident, [50, 0, 50]);
-        assert!(remarks[0].starts_with("1 files could not be inspected"), "{remarks:?}");
+        assert!(remarks[0].starts_with("1 file could not be inspected"), "{remarks:?}");
     }
 
     #[test]

@@ -38,8 +38,8 @@ enum Head {
     Partitioned(usize),
 }
 
-/// An index joins its table only if the table is among them, and a partition joins its partitioned table only if all
-/// partitions are.
+/// An index joins its table only if `places` contains the table. A partition joins its partitioned table only if
+/// `places` contains all its partitions.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();

@@ -254,7 +254,7 @@ pub fn put_column<T: DataType, W: Write + Send>(
 }
 
 // SHA-256 of the file, with its own 64 digits read as zeros. It is the last key of the metadata, so any Parquet reader
-// accepts it. It detects damage, not forgery.
+// accepts the file. The checksum detects damage, not forgery.
 
 const KEY: &str = "pgthaw.sha256";
 
@@ -438,7 +438,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// `check` returns `None` if its decompressed page cannot be decoded.
+    /// `check` returns `None` if the decompressed page cannot be decoded.
     fn take<T: DataType>(
         &mut self,
         encoding: Encoding,

@@ -22,7 +22,7 @@ impl Selection {
     /// `partitioned` tables have no position.
     ///
     /// # Errors
-    /// If a pattern matches nothing: names the first such pattern.
+    /// If a pattern matches nothing. The error names the first such pattern.
     pub fn find<'a>(
         &self,
         relations: impl Iterator<Item = &'a Relation>,

@@ -20,10 +20,10 @@ use postgres::{Relation, WarmRow, WarmSet, WarmState};
 const CHANGED_SHARE: f64 = 0.02;
 /// Changes of fewer blocks are not worth a write.
 const CHANGED_MIN: u64 = 64;
-/// Share of blocks with another heat; heat changes faster, and matters less.
+/// As `CHANGED_SHARE`, for blocks whose heat changed: heat changes faster, and matters less.
 const HEAT_CHANGED_SHARE: f64 = 0.25;
 
-/// Bytes per hour that may be written for each 100 GB of warm set, or once for less.
+/// Bytes per hour that may be written for each started 100 GB of cached blocks.
 const HOURLY_BYTES: u64 = 1_000_000;
 const HOURLY_PER: u64 = 100_000_000_000;
 
@@ -34,7 +34,7 @@ const PAGE_BYTES: usize = 8192;
 /// A server with a smaller share of the old set's blocks is not warm yet.
 const COLDER: f64 = 0.8;
 
-/// After this time, a smaller warm set is the usual one.
+/// After this uptime, a smaller warm set counts as normal.
 const WARM_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 /// Changes for the primary's table.
@@ -66,13 +66,13 @@ pub fn compute_share(
 ) -> Share {
     let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
     let everything = everything || is_of_other;
-    // With whether the relation still has cached blocks.
+    // Old rows, and whether each still has cached blocks.
     let known: HashMap<(&str, &str), (&WarmRow, Cell<bool>)> =
         old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, Cell::new(false)))).collect();
     let blocks = |levels: &Levels| residency_of(levels).values().map(RoaringBitmap::len).sum::<u64>();
     let total: u64 = map.forks().map(|(_, fork)| fork.os.len() + fork.all_buffers().len()).sum();
     let of_old: u64 = known.values().map(|(row, _)| blocks(&read_levels(row))).sum();
-    // Scattered rows cost whole pages after a checkpoint.
+    // After a checkpoint, scattered rows cost full-page images.
     let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
@@ -137,7 +137,7 @@ pub fn compute_share(
     Share { state: Some(state), changed, gone, postponed, written }
 }
 
-/// Bytes that were written, less what the time since then allows.
+/// Bytes written, minus the bytes that the time since then allows.
 fn compute_debt(state: &WarmState, now: Timestamp, limit: u64) -> u64 {
     let hours = now.duration_since(state.written_since).as_secs_f64().max(0.0) / 3600.0;
     (state.written_bytes.max(0) as u64).saturating_sub((limit as f64 * hours) as u64)
@@ -263,7 +263,7 @@ pub struct Warmth {
     /// Share of the warm set that is in the page cache or in shared_buffers here, weighted by heat, 0 to 1. `None` if not
     /// measured, or if nothing is wanted.
     pub os: Option<f64>,
-    /// Share of its blocks of shared_buffers that are in shared_buffers here, weighted by heat.
+    /// Share of the warm set's buffers that are in shared_buffers here, weighted by heat.
     pub buffers: Option<f64>,
     /// The warm set's blocks that still exist here.
     pub wanted_blocks: u64,

@@ -58,7 +58,7 @@ pub struct ConnectionArguments {
 
     /// Data directory of a stopped server
     ///
-    /// Or of a running server that reports a different path.
+    /// Also for a running server that reports a different path.
     #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR", hide_short_help = true)]
     pub data_dir: Option<PathBuf>,
 

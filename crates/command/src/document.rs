@@ -143,7 +143,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Occupied(_) => Some("use another file (-o, --html); `report` replaces it with --force".into()),
+            Error::Occupied(_) => Some("use another file (-o, --html); `report --force` replaces this one".into()),
             Error::Write { .. } => {
                 Some("use a file in an existing directory that you can write to (-o, --html)".into())
             }

@@ -391,7 +391,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 /// Maximum connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Idle time after which a new connection may replace one, if `CONNECTIONS_MAX` are open.
+/// Idle time after which a new connection may replace an old one, if `CONNECTIONS_MAX` are open.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
 /// Time limit for pending answers at shutdown.

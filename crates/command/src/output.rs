@@ -77,7 +77,7 @@ impl ExitStatus {
     }
 }
 
-/// After a signal, the signal's status, as in shells.
+/// Returns the signal's status after a signal, as shells do.
 pub fn exit_status_of(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),

@@ -51,7 +51,7 @@ async fn connect_to_server_of(directory: &DataDirectory, arguments: &ConnectionA
 }
 
 /// Connects to a server in another container that shares the directory, through the shared socket or the shared network.
-/// Sends no password: without its process, nothing proves that the lock file's server has the address.
+/// Sends no password: without a visible process, nothing proves that the lock file's server has the address.
 async fn connect_to_invisible(directory: &DataDirectory, arguments: &ConnectionArguments) -> Result<Server, Error> {
     let not_running = || Error::NotRunning { path: directory.path.clone() };
     let lock = directory.read_lock().ok_or_else(not_running)?;
@@ -257,7 +257,7 @@ async fn open_directory(
             (Some(server), None, remark)
         }
         Err(error @ (Error::NotRunning { .. } | Error::InContainer { .. })) => {
-            (None, None, Some(format!("{error}; pgthaw reads only its files")))
+            (None, None, Some(format!("{error}; pgthaw reads only the files of the cluster")))
         }
         Err(error @ Error::OtherCluster { .. }) => return Err(error),
         // Only the server knows the databases' names.
@@ -366,7 +366,8 @@ pub struct LabArguments {
     #[arg(long)]
     pub yes: bool,
 
-    /// System identifier of a lab server, as in pg_controldata; may be repeated. In pgthaw.toml: lab_servers
+    /// System identifier (see pg_controldata) of a lab server, which pgthaw may restart and evict without asking; may
+    /// be repeated. In pgthaw.toml: lab_servers
     #[arg(long = "lab-server", value_name = "IDENTIFIER", hide_short_help = true)]
     pub lab_servers: Vec<u64>,
 }
@@ -387,7 +388,7 @@ impl Explain for NotALabServer {
     fn hint(&self) -> Option<String> {
         let identifier = self.system_identifier.map_or("its system identifier".to_owned(), |number| number.to_string());
         Some(format!(
-            "use --yes to do it anyway; a lab server has the cluster_name lab or lab-..., or is listed in pgthaw.toml: lab_servers = [{identifier}]"
+            "use --yes to run the command anyway; a lab server has the cluster_name lab or lab-..., or is listed in pgthaw.toml: lab_servers = [{identifier}]"
         ))
     }
 }

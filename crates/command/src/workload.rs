@@ -171,8 +171,7 @@ const NEIGHBOURS: f64 = 1.25;
 pub const SMALL_BLOCKS: u64 = 32;
 
 /// Some requests for a table's blocks are not explained by any index, bitmap or table scan. It is an error if these
-/// requests reach both limits. The first limit is in blocks per transaction, the second is a share of the table's
-/// requests.
+/// requests reach both limits: blocks per transaction, and a share of the table's requests.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 

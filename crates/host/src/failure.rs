@@ -267,7 +267,7 @@ impl Tiers {
         match self {
             Tiers { os: true, buffers: false } => "the page cache",
             Tiers { os: false, buffers: true } => "shared_buffers",
-            _ => "either tier",
+            _ => "shared_buffers or the page cache",
         }
     }
 }

@@ -113,7 +113,7 @@ impl WarmUp {
         }
     }
 
-    /// Returns the i with the greatest −d′(i) ÷ d(i)^`power`. With one relation, it solves
+    /// Returns the i with the greatest −d′(i) ÷ d(i)^`power`. With one relation, this i solves
     /// (Td − Tc) e^(−i/P) = `ratio` · Tc; `ratio` is 1 ÷ (`power` − 1).
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
         if let [pages] = self.pages[..] {

@@ -19,13 +19,13 @@ pub enum Error {
     NoHit,
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("no forecast from these figures: the warm-up would take more than a hundred years")]
+    #[error("cannot make a forecast from these figures: the warm-up would take more than a hundred years")]
     NoForecast,
     #[error("a forecast requires a running server or a snapshot: the data files do not show the clients' requests")]
     NoServer,
     #[error("row counts require a running server's catalog")]
     NoRows,
-    #[error("the server does not run, so the time of a warm transaction is unknown")]
+    #[error("the server is not running, so the time of a warm transaction is unknown")]
     StoppedServer,
     #[error(
         "the access pattern of {relation} is unknown: {blocks:.1} of its blocks per transaction were requested without an index, bitmap or table scan"
@@ -89,14 +89,14 @@ impl Explain for Error {
                 "give a miss= (latency with nothing cached) that is not below hit= (latency with everything cached)"
             }
             Error::BuffersBeyondMemory { .. } => {
-                "memory includes shared_buffers and the page cache: give more (memory=16GiB, or --what-if shared_buffers=4GiB,memory=16GiB)"
+                "memory includes shared_buffers and the page cache: give a larger size (memory=16GiB, or --what-if shared_buffers=4GiB,memory=16GiB)"
             }
             Error::FilmTellsOfMemory { .. } => "change only the memory: --what-if memory=16GiB",
             Error::NoPages => {
                 "give the size in blocks of each relation that a transaction reads (pages=163968 pages=27392), or a database with active clients (-d shop)"
             }
             Error::NoForecast => {
-                "watch the usual transactions for longer (--seconds 60), or give only figures: pages=, hit=, and miss= or riops="
+                "observe the usual transactions for longer (--seconds 60), or give only figures: pages=, hit=, and miss= or riops="
             }
             Error::NoServer => "start the server, or give only figures: pages=, hit=, and miss= or riops=",
             Error::NoRows => "start the server, or give its address (-h, -p, -d)",
@@ -109,7 +109,7 @@ impl Explain for Error {
                 "give the time of a warm transaction (hit=0.2ms clients=8), or repeat the forecast while clients are active"
             }
             Error::IdleDatabase { .. } => {
-                "name a database with active clients (-d), give the warm figures of this one (tps=5000 clients=8, or hit=0.2ms), or repeat the forecast while its clients are active"
+                "name a database with active clients (-d), give the time of a warm transaction (hit=0.2ms, or tps=5000 with clients=8), or repeat the forecast while clients are active"
             }
             Error::ColdServer { tps, .. } => {
                 return Some(format!(

@@ -26,8 +26,8 @@ const RESTORE_READ_BYTES: f64 = 262_144.0;
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if it reaches half of the steady throughput later, by more than both this factor and this number
-/// of seconds. The forecast's steps can cause smaller differences.
+/// A restore is late if it delays half of the steady throughput by more than both this factor and this number of
+/// seconds. The forecast's steps can cause smaller differences.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
@@ -229,8 +229,10 @@ pub fn parse_reads(text: &str) -> Result<f64, String> {
 fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        Ok(number) if number.is_finite() && number > 0.0 => Err(format!("must be from {least} to {most} {what}")),
-        _ => Err("must be a number above 0".to_owned()),
+        Ok(number) if number.is_finite() && number > 0.0 => {
+            Err(format!("the value must be from {least} to {most} {what}"))
+        }
+        _ => Err("the value must be a number above 0".to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ const STALLED: f64 = 0.5;
 /// step is low only below `HARDLY_ANY` of the usual rate.
 const LOWEST: f64 = 0.05;
 
-/// Hardly any work for this long is always a stall, in seconds.
+/// Hardly any work for this many seconds is always a stall.
 const STOP_SECONDS: usize = 2;
 
 /// Minimum deficit in standard deviations, which one in 30,000 independent steps exceeds.
@@ -19,7 +19,7 @@ const DEVIATIONS: f64 = 4.0;
 /// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Maximum and minimum of the preceding seconds whose median rate is usual.
+/// Maximum and minimum number of preceding seconds whose median rate is usual.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 

@@ -160,7 +160,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Returns what is no longer measured, and the new rate if sampling. `None` if nothing is left to reduce.
+    /// Returns the reduction, and the new rate if sampling. `None` if nothing is left to reduce.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));

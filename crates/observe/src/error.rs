@@ -24,7 +24,7 @@ pub enum Error {
     OtherRecord { path: PathBuf, found: u32, known: u32 },
     #[error("no agent has recorded a history of this server in {}", path.display())]
     NoHistory { path: PathBuf },
-    #[error("the history has nothing of that time: it covers {begin} to {end}")]
+    #[error("the history has no data for that time: it covers {begin} to {end}")]
     NotInHistory { begin: String, end: String },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -58,9 +58,9 @@ impl Explain for Error {
             Error::NotARecord { .. } => Some("`pgthaw top --record FILE` writes one".to_owned()),
             Error::OtherRecord { .. } => Some("read it with the pgthaw version that wrote it".to_owned()),
             Error::NoHistory { .. } => {
-                Some("start `pgthaw agent`, or give the directory of its snapshots with --dir".to_owned())
+                Some("start `pgthaw agent`, or give the agent's snapshot directory with --dir".to_owned())
             }
-            Error::NotInHistory { .. } => Some("choose a time in between; gaps mean that no agent ran".to_owned()),
+            Error::NotInHistory { .. } => Some("choose a time in this range; no agent ran during its gaps".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Some("use another file, or remove this one".to_owned())
             }

@@ -421,7 +421,7 @@ impl MachineReading {
     pub fn others_since(&self, earlier: &MachineReading, known_read_bytes: Option<Bytes>) -> OthersUse {
         let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
         let grown = |of: &dyn Fn(&MachineReading) -> Duration| of(self).saturating_sub(of(earlier)).as_secs_f64();
-        // Interrupts and kernel threads serve all processes, so nobody is charged for them.
+        // Interrupts and kernel threads serve all processes, so no process is charged for them.
         let ran = grown(&|one| one.processors.busy.saturating_sub(one.processors.interrupts));
         let accounted = grown(&|one| one.families.own_cpu) + grown(&|one| one.families.kernel_cpu);
         let per_second = |time: f64| if seconds > 0.0 { time.max(0.0) / seconds } else { 0.0 };

@@ -7,7 +7,7 @@ use super::Error;
 use super::time::ProbeCost;
 use host::linux::threads::Over;
 
-/// Its units are blocks, or pages if blocks are smaller than pages.
+/// File in units of blocks, or of pages if blocks are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedFile {
     pub device: u64,
@@ -49,7 +49,7 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// Number of the file, in the order of `PageWatch::add`, from 0.
     pub file: u32,
-    /// Position in the file, counted in units, of the unit that bit 0 of `units` stands for. A multiple of 64.
+    /// Number, within the file, of the unit that bit 0 of `units` stands for. A multiple of 64.
     pub first_unit: u64,
     /// Bit mask of the event's units.
     pub units: u64,
@@ -75,7 +75,7 @@ pub enum Role {
 }
 
 pub trait PageWatch: Send {
-    /// Why only fetches are visible; `None` if requests are too.
+    /// Why only fetches are visible; `None` if requests are visible too.
     fn blind_to_requests(&self) -> Option<&str>;
 
     /// Returns false if the bitmaps have no room.

@@ -95,7 +95,7 @@ pub struct Readings {
     pub workload: Vec<(Duration, Bytes)>,
 }
 
-/// Dropping it stops the thread at the next tick.
+/// Dropping this stops the thread at the next tick.
 #[derive(Debug)]
 pub struct Sampling<T> {
     thread: JoinHandle<T>,

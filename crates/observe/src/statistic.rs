@@ -27,7 +27,7 @@ pub struct Statistic {
 }
 
 impl Statistic {
-    /// For waits whose single lengths are unknown.
+    /// Statistic of waits whose single lengths are unknown.
     pub fn of_time(count: u64, total_ns: u64) -> Statistic {
         Statistic { count, total_ns, ..Statistic::default() }
     }

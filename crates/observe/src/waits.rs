@@ -105,7 +105,6 @@ impl WaitSampler {
 
     pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
         drop(self.stop);
-        // The task ends without being aborted.
         let looks = self.task.await.unwrap_or_default();
         compute_wait_samples(looks, start, seconds)
     }

@@ -158,7 +158,7 @@ impl Interval {
     }
 }
 
-/// Standard deviation. `None` without values, or if their squares were not recorded.
+/// `None` without values, or if their squares were not recorded.
 pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
     let mean = sum / count;
     let is_known = count > 0.0 && (squares > 0.0 || sum == 0.0);

@@ -94,7 +94,7 @@ impl PgbenchReport {
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Estimates the requested rate (`--rate`) if pgbench missed it: at 90 %, the lag grows by 0.1 s per second.
+    /// Estimates the requested `--rate` if pgbench missed it: at 90 % of it, the lag grows by 0.1 s per second.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);

@@ -20,7 +20,7 @@ const LABORATORY: [(&str, &str); 5] = [
     ("judge", "Judge whether a throughput curve is steady and warm"),
 ];
 
-/// Without clap's list of subcommands, because the text of commands.txt lists all commands on one screen.
+/// Omits clap's list of subcommands, because commands.txt lists all commands on one screen.
 const TEMPLATE: &str = "{about-with-newline}{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]

@@ -21,9 +21,9 @@ use terminal::{Canvas, Column, printable, render_columns};
 
 /// Evict relations, databases or the cluster from both caches
 ///
-/// For measuring cold starts. Evicting from the OS page cache needs no root; pgthaw flushes the files first. Evicting from
+/// Prepares measurements of cold starts. Evicting from the OS page cache needs no root; pgthaw flushes the files first. Evicting from
 /// shared_buffers needs PostgreSQL 17 or later. A server of an older version must be restarted (exit status 3 unless --tier os).
-/// pgthaw measures again, and prints which blocks remain and why. Servers other than lab servers require --yes.
+/// pgthaw then checks both caches, and prints which blocks remain and why. Servers other than lab servers require --yes.
 #[derive(Debug, Args)]
 pub struct EvictArguments {
     #[command(flatten)]
@@ -108,7 +108,7 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// If not, evict fails: evicting everything would be harmful.
+    /// If false, evict fails: evicting everything would be harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }

@@ -96,7 +96,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// `None` if none is usable and the user named none: reads are then in file order.
+    /// `None` if no snapshot is usable and the user named none: reads are then in file order.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {
@@ -147,7 +147,7 @@ fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
     let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64).per_second();
     let mut lines =
-        vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {}", counted(*files, "file"))];
+        vec![format!("read {read_bytes} of {total_bytes} ({}) in {seconds:.1} s ({rate})", counted(*files, "file"))];
     lines.extend(
         receipt
             .resumed_from

@@ -44,9 +44,9 @@ pub struct RelationActivity {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// Of a table: rows from sequential scans; of an index: entries returned.
+    /// For a table, rows from sequential scans; for an index, entries returned.
     pub read: u64,
-    /// Of an index: rows fetched by plain index scans; of a table: by any index scan.
+    /// For an index, rows fetched by plain index scans; for a table, by any index scan.
     pub fetched: u64,
     pub inserted: u64,
     /// Updated or deleted rows.
@@ -59,7 +59,7 @@ impl RowCounts {
     }
 }
 
-/// `sessions` lists those that worked within the time.
+/// `sessions` lists the sessions that worked during the last `within`.
 pub async fn read_activity(connection: &mut PgConnection, within: Duration) -> Result<Activity> {
     let relation = |row: &PgRow| {
         let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);

@@ -359,7 +359,10 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
             ("its files are not installed on the server's host".to_owned(), remedy)
         }
         Some(version) => {
-            found.push(format!("not created in {} (version {version} is available)", presence.absent.join(", ")));
+            found.push(format!(
+                "the extension is not created in {} (version {version} is available)",
+                presence.absent.join(", ")
+            ));
             (found.join("; "), install_remedy(server, name, &presence.absent))
         }
     };

@@ -357,7 +357,7 @@ impl From<RelationPath> for String {
     }
 }
 
-/// Digits only; `u32::from_str` accepts a sign.
+/// Accepts digits only; `u32::from_str` also accepts a sign.
 fn parse_oid(text: &str) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -28,7 +28,7 @@ pub(super) fn pin_socket(container: &Directory, place: &Path, port: u16, server:
     symlinkat(format!("{OPEN_DIRECTORIES}{}", socket.as_raw_fd()), &directory, name)?;
     symlinkat(place, &directory, PLACE)?;
     let path = format!("{OPEN_DIRECTORIES}{}", directory.as_raw_fd());
-    // Later connections open them again.
+    // Later connections need both descriptors.
     std::mem::forget((socket, directory));
     Ok(path.into())
 }

@@ -63,7 +63,7 @@ fn ask(program: &str, options: &[&str], container: &str) -> Option<u32> {
     let mut command = Command::new(program);
     let output = command.args(options).args(["--", container]).stdin(Stdio::null()).output().ok()?;
     let (pid, identifier) = str::from_utf8(&output.stdout).ok()?.trim().split_once(' ')?;
-    // The program may speak for another machine.
+    // The program may report another machine's container.
     let groups = read_text_at_most(format!("/proc/{pid}/cgroup").as_ref(), SMALL_FILE_BYTES_MAX).ok()?;
     pid.parse().ok().filter(|_| identifier.len() >= SHORT_IDENTIFIER && groups.contains(identifier))
 }
@@ -104,7 +104,7 @@ fn open_of_process(pid: u32) -> Option<DataDirectory> {
 /// Postmaster of a new connection's backend, which has number `backend` in its pid namespace. `None` also if several
 /// could be meant: a primary and its standby have the same identifier, and their backends may have the same number.
 pub(super) fn find_postmaster_of(backend: i32, path: &Path, identifier: u64) -> Option<u32> {
-    // Others may not look into containers.
+    // Only root may look into containers.
     if !SystemUser::is_root() {
         return None;
     }

@@ -31,9 +31,9 @@ pub enum Error {
     WarmSetOfOther { identifier: u64 },
     #[error("the schema pgthaw is not safe to use: {finding}")]
     Untrusted { finding: Finding },
-    #[error("found no container \"{container}\" on this host")]
+    #[error("cannot find a container \"{container}\" on this host")]
     ContainerMissing { container: String },
-    #[error("found no PostgreSQL server in the container \"{container}\" (process {pid} of this host)")]
+    #[error("cannot find a PostgreSQL server in the container \"{container}\" (process {pid} of this host)")]
     NoServerInContainer { container: String, pid: u32 },
     #[error("cannot connect to any of {} servers: {}", failures.len(), name_some(failures))]
     NoHost { failures: Vec<Error> },
@@ -208,8 +208,8 @@ impl Error {
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
 /// Poolers reject or drop unknown startup parameters.
-const POOLER_HINT: &str = "connect to the server directly (-h, -p), not to a connection pooler: pgthaw's sessions begin with \
-    options=-c search_path=, so that database owners cannot substitute functions";
+const POOLER_HINT: &str = "connect to the server directly (-h, -p), not to a connection pooler: pgthaw starts its \
+    sessions with an empty search_path, so that database owners cannot substitute functions";
 
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
@@ -284,10 +284,10 @@ impl Explain for Error {
                 "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
             Error::ContainerMissing { .. } => {
-                "`docker ps`, `podman ps` or `crictl ps` lists containers; --container also takes the number of any process in the container"
+                "`docker ps`, `podman ps` or `crictl ps` lists containers; --container also accepts the PID of any process in the container"
             }
             Error::NoServerInContainer { .. } => {
-                "start the server; only root and the server's user can look into the container"
+                "start the server; only root and the server's user can inspect the container"
             }
             Error::NoWarmSet { .. } => "`pgthaw agent setup` creates it on the primary",
             Error::OtherWarmSet { .. } => "use the same version of pgthaw for all agents of a primary and its standbys",
@@ -341,7 +341,7 @@ impl Explain for Error {
             Error::Connect { address, source } => &connect_hint(address, source),
             Error::PasswordFileOpen { path } => &format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
             Error::OtherRole { database, role, .. } => &format!(
-                "ALTER DATABASE or ALTER ROLE … SET role applies to {}: ask {} to RESET it, or omit that database",
+                "ALTER DATABASE or ALTER ROLE … SET role changes the role in database {}: ask {} to RESET this setting, or omit the database",
                 quote_argument(database),
                 quote_argument(role)
             ),
@@ -426,7 +426,7 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => "connect as a superuser once",
         INSUFFICIENT_PRIVILEGE => "`GRANT pg_monitor TO …`, or connect as a superuser",
         QUERY_CANCELED => {
-            "`psql -c '\\drds'` shows whether ALTER DATABASE or ALTER ROLE set statement_timeout: RESET it there, or connect as a role \
+            "`psql -c '\\drds'` shows whether ALTER DATABASE or ALTER ROLE set statement_timeout: RESET the setting, or connect as a role \
              without that limit"
         }
         LOCK_NOT_AVAILABLE => "another session holds an exclusive lock on the relation: try again later",

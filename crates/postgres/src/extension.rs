@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Keeps schemas from being renamed or dropped during a statement. Sent with that statement as one transaction, so that
-/// a suspended pgthaw holds no lock. Unlike a row lock, this lock needs no transaction id. The lock timeout is below
-/// deadlock_timeout, so that no deadlock aborts another transaction.
+/// Keeps schemas from being renamed or dropped during a statement. Is sent with that statement as one transaction, so
+/// that a suspended pgthaw holds no lock. Unlike a row lock, this lock needs no transaction id. The lock timeout is
+/// below deadlock_timeout, so that no deadlock aborts another transaction.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;

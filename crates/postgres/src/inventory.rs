@@ -137,7 +137,7 @@ pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(S
     ask_all(connection, "read the errors of the configuration", question).await
 }
 
-/// Made by ALTER ROLE or ALTER DATABASE.
+/// Settings of ALTER ROLE and ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";

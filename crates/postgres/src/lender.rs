@@ -146,7 +146,7 @@ fn find_log(pid: u32, owner_uid: u32) -> Option<(OwnedFd, PathBuf)> {
     (is_file && is_written).then_some((log, path))
 }
 
-/// A container's user chooses the files with which PostgreSQL's programs would run here.
+/// A container's user controls the files that PostgreSQL's programs would use here.
 fn require_host_server(directory: &DataDirectory, action: &'static str) -> Result<()> {
     match (directory.read_postmaster(), directory.find_postmaster_pid()) {
         (None, Some(pid)) => Err(Error::InContainer { path: directory.path.clone(), pid, action }),
@@ -164,7 +164,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
     require_host_server(directory, "ask for its settings")?;
-    // A FIFO among the configuration files would block postgres forever. SIGKILL, because postgres blocks SIGTERM.
+    // A FIFO among the configuration files would block postgres forever. Uses SIGKILL, because postgres blocks SIGTERM.
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).arg("-D").arg(path);
     // The last -C wins, so a -C among the server's own options has no effect. -C is not the first argument, because

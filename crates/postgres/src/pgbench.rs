@@ -50,7 +50,7 @@ impl Pgbench {
         arguments
     }
 
-    /// Without vacuum, which would warm the table.
+    /// Omits vacuum, which would warm the table.
     pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-n"]);
         arguments.extend(load.arguments(&log_directory.join("log")));

@@ -132,7 +132,7 @@ fn keep_word(word: &str) -> String {
     if kept == inner {
         return text;
     }
-    // Ambiguous: SQL doubles a quote within a string, a shell drops it.
+    // Ambiguous: SQL doubles a quote within a string, a shell drops both.
     if text != word && word.contains("''") {
         return NOT_KEPT.to_owned();
     }

@@ -47,7 +47,7 @@ pub struct ServerFacts {
     pub postmaster_pid: Option<u32>,
 }
 
-/// Between the times in the lock file and of `pg_postmaster_start_time()`: huge shared_buffers take seconds.
+/// Tolerance between the lock file's time and `pg_postmaster_start_time()`: allocating shared_buffers takes seconds.
 const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Without a named database tries `postgres`, then `template1`.
+    /// Tries `postgres`, then `template1`, if no database is named.
     pub async fn connect(options: &ConnectOptions) -> Result<Server> {
         let (reached, mut connection) = Reached::reach(options).await?;
         let (address, database) = (reached.address(), reached.database.clone());
@@ -221,7 +221,7 @@ impl Server {
     }
 }
 
-/// Overrides settings by ALTER DATABASE.
+/// Overrides settings of ALTER DATABASE, and returns the role.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })

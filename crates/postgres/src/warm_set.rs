@@ -1,4 +1,4 @@
-//! The primary's warm set in the table `pgthaw.warm_set`. Physical replication brings it to every standby.
+//! The primary's warm set in the table `pgthaw.warm_set`. Physical replication copies it to every standby.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Error, Result};
 /// Version of the tables that this pgthaw reads and writes.
 const FORMAT: i32 = 1;
 
-/// Every second block of 10 TB takes some 300 MB.
+/// A warm set with every second block of 10 TB has some 300 MB.
 const BYTES_MAX: usize = 512 << 20;
 const ROW_MEMORY_BYTES: usize = 400;
 
@@ -67,7 +67,7 @@ pub struct WarmSet {
     pub refused: usize,
 }
 
-/// Creates the tables. Run as a superuser, or as an owner of the database.
+/// Statements that create the tables, for a superuser or an owner of the database.
 pub fn render_setup() -> Vec<String> {
     let tables = include_str!("sql/warm_set_tables_13.sql");
     tables.split_terminator(";\n").map(str::to_owned).collect()
@@ -103,7 +103,7 @@ async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Opti
             return Ok(Err(Error::Untrusted { finding }));
         }
         let Some(state) = read_state(&mut transaction).await? else {
-            // Dropped, it would stay open while the caller computes.
+            // A dropped transaction would stay open while the caller computes.
             transaction.rollback().await?;
             return Ok(Ok(None));
         };
@@ -148,7 +148,7 @@ fn read_row(row: &PgRow) -> Result<WarmRow, sqlx::Error> {
     })
 }
 
-/// Format of the tables if it is another one.
+/// `Err` holds the tables' format if it is not `FORMAT`.
 async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<WarmState, i32>>, sqlx::Error> {
     if !is_there(transaction).await? {
         return Ok(None);
@@ -175,7 +175,7 @@ async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<Warm
     }
 }
 
-/// Replaces the state and the given rows, and removes others. In one transaction, which waits for no standby.
+/// Replaces the state and the `changed` rows, and removes `gone`, in one transaction that waits for no standby.
 ///
 /// # Errors
 /// If an untrusted role may change the tables.

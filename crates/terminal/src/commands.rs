@@ -203,7 +203,7 @@ fn find_loop(command: &str) -> Option<usize> {
     command.match_indices(LOOP).map(|(at, _)| at).find(|at| shlex::split(&command[..*at]).is_some())
 }
 
-/// Options stand before a job.
+/// Inserts options before the job.
 fn with_options(typed: &[String], options: &str) -> String {
     let mut words: Vec<&str> = typed.iter().map(String::as_str).collect();
     let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());

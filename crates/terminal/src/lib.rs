@@ -131,7 +131,7 @@ pub fn print_aside(text: &str, as_json: bool) {
     }
 }
 
-/// Ignores errors: no other place is left to report them, except the exit status.
+/// Ignores errors: only the exit status can still report failures.
 fn write_aside(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -31,7 +31,7 @@ fn without_marks(line: &str) -> String {
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let wrapped = break_line(line, width);
-    // Otherwise a closing bracket would be alone on the line after a command.
+    // Keeps a closing bracket from being alone on the line after a command.
     let is_end = |last: &&String| last.trim().trim_end_matches('.') == ")";
     match wrapped.last().filter(is_end).and_then(|_| without_last_bracket(line)) {
         Some(line) => break_line(&line, width),

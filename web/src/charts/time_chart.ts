@@ -147,7 +147,7 @@ function sparse({ path }: Symbol, points: number, place: number, of: number): (v
 
 function lineOf({ id, name, points, style: { color, width, dash, symbol }, opacity = 1, isSubject }: Line, place: number, panel: Panel, theme: Theme): LineSeriesOption {
   const hasSymbols = panel.lines.length > 1 || points.length <= 2;
-  // Stacked areas are separated by the paper's colour.
+  // The page's colour separates stacked areas.
   const parted = { color, borderColor: theme.surround, borderWidth: 1 };
   return {
     type: "line", id: `line:${id}`, name, data: points.map(({ at, median }) => [at, median === null ? null : onAxis(panel, median)]),

@@ -61,7 +61,7 @@ function warmersFigures(study: StudyData): HTMLElement | null {
   const sorted = study.points.filter((point) => reached(point) !== null).sort((a, b) => soonest(a) - soonest(b));
   const subject = study.points.find((_, place) => names[place] === "pgthaw") ?? sorted[0];
   if (!subject) return null;
-  // Compared with doing nothing and the fastest other warmer.
+  // Compares the subject with doing nothing and the fastest other warmer.
   const others = sorted.filter((one) => one !== subject);
   const compared = [others.find(({ label }) => label === "nothing"), others.find(({ label }) => label !== "nothing" && !label.startsWith("pgthaw"))];
   const beside = compared.flatMap((one) => (one === undefined ? [] : [`${nameOf(study, one)} ${spread(reached(one), instant, `${one.measured_seconds ?? 0} s`).median}`]));

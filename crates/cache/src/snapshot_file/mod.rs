@@ -1,4 +1,5 @@
-//! A snapshot's Parquet file (docs/formats.md): zstd, with checksum; a row per relation, fork, cache and estimated use.
+//! A snapshot's Parquet file (docs/formats.md), zstd-compressed, with a checksum. It has a row per relation, fork, tier
+//! and heat.
 
 #[cfg(test)]
 mod hostile_tests;
@@ -297,7 +298,7 @@ impl Snapshot {
 }
 
 impl SnapshotHeader {
-    /// Reads only the footer, without verifying the checksum.
+    /// Reads only the footer.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
         let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -395,7 +396,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Blocks of a fork in a tier and of a heat, as stored.
+/// Stored blocks of a fork in one tier with one heat.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredBlocks<'a> {
     pub fork: &'a str,
@@ -470,7 +471,7 @@ impl Collector {
         let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
         let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
         let bitmap = decode_bitmap(bytes, count, fork_blocks)?;
-        // The blocks of a row with heat are in two bitmaps: by heat, and of the page cache.
+        // Page cache blocks with heat are in two bitmaps: `os` and `os_heat`.
         let copies = if heat > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
         self.memory.rows += ROW_MEMORY_BYTES;
@@ -497,7 +498,7 @@ fn text(value: &ByteArray) -> Result<&str, String> {
     value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
 }
 
-/// `count`: number of blocks that it must have.
+/// `count`: number of blocks that the bitmap must have.
 pub fn decode_bitmap(bytes: &[u8], count: Option<i64>, relation_blocks: u64) -> Result<RoaringBitmap, String> {
     let mut rest = bytes;
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;

@@ -222,8 +222,8 @@ impl SnapshotStore {
     }
 
     /// Removes and returns old snapshots with the label and data directory of `just_taken`. Keeps `just_taken` and the
-    /// `keep` newest. Also keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a restart; for this,
-    /// only blocks of `databases` count.
+    /// `keep` newest. Also keeps the warmest old one while all others kept are clearly colder (`CLEARLY`), as after a
+    /// restart. For this comparison, only blocks of `databases` count.
     pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
         let directory = |one: &Generation| one.read_unverified().ok().map(|header| header.source.data_directory);
@@ -247,7 +247,7 @@ impl SnapshotStore {
         Ok(dropped)
     }
 
-    /// Removes a snapshot. Of a link, keeps the target.
+    /// Removes a snapshot. Keeps the target of a link.
     pub fn forget(&self, generation: &Generation) -> Result<()> {
         match self.drop_if_there(generation)? {
             true => Ok(()),
@@ -269,7 +269,7 @@ impl SnapshotStore {
     }
 }
 
-/// The generation named `name`, or the only one whose name begins so; otherwise all candidates.
+/// The generation named `name`, or the only one whose name begins with it; otherwise all candidates.
 pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Generation, Vec<String>> {
     // An empty name, as from an unset variable, would match all.
     let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
@@ -754,7 +754,7 @@ mod the_one_that_is_read_tests {
         let (_directory, store) = store();
         store.keep(&snapshot(1_700_000_000, 0)).unwrap();
         let error = store.read(BEST, CLUSTER, &situation(1_600_000_000)).unwrap_err();
-        assert!(error.to_string().contains("contains blocks of either tier"), "{error}");
+        assert!(error.to_string().contains("contains blocks of shared_buffers or the page cache"), "{error}");
         store.keep(&snapshot(1_700_000_001, 5)).unwrap();
         let buffers = Situation { tiers: Tiers { os: false, buffers: true }, ..situation(1_600_000_000) };
         let error = store.read(BEST, CLUSTER, &buffers).unwrap_err();

@@ -249,7 +249,7 @@ impl Planned {
             let circumstances = assist.circumstances_of(like.films[0].header(), &touched);
             Ok::<_, Error>((lost_reason(&touched), forecast_alone(&touched, circumstances)))
         };
-        // A separate thread, because a lowered priority cannot be raised again.
+        // Uses a separate thread, because a lowered priority cannot be raised again.
         let told = thread::scope(|scope| scope.spawn(forecast).join().unwrap_or_else(|panic| resume_unwind(panic)));
         self.remarks.append(&mut like.remarks);
         match told {

@@ -20,7 +20,7 @@ use postgres::{DataDirectory, leader_of};
 
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// Maximum wait for sessions that outlive the job. Ends early if they read nothing for `QUIET_FOR`.
+/// Maximum wait for sessions that outlive the job. The wait ends early if they read nothing for `QUIET_FOR`.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);

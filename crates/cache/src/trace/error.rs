@@ -115,10 +115,9 @@ impl Error {
                 "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists the server processes; -h and -p select another server",
             ),
             Error::AmbiguousFilm { .. } => (Usage, "give more characters of the name"),
-            Error::SeveralClusters { .. } => (
-                Usage,
-                "select the server with -h and -p, or -D, or give the film's name as shown by `pgthaw film show`",
-            ),
+            Error::SeveralClusters { .. } => {
+                (Usage, "select the server with -h and -p, or -D, or give one of these names")
+            }
             Error::NothingSeen(_) => (
                 Privilege,
                 "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` shows what is missing",

@@ -89,7 +89,7 @@ pub struct FilmHeader {
     /// Stored under separate metadata keys.
     #[serde(skip)]
     pub source: MapSource,
-    /// The command without secrets; empty if there was none.
+    /// The command without secrets; empty without a command.
     pub job: String,
     /// Description of the method that recorded the events.
     pub recorder: String,
@@ -168,7 +168,7 @@ pub struct Totals {
     pub fetched_blocks: u64,
     /// Requested blocks that were already cached.
     pub requested_blocks: u64,
-    /// Sampled blocks that were requested again.
+    /// Blocks, of those in the sample, that were requested more than once.
     pub again_blocks: u64,
     /// Blocks loaded by pgthaw for the job.
     pub preloaded_blocks: u64,
@@ -422,7 +422,7 @@ pub struct Film<S> {
 }
 
 impl FilmHeader {
-    /// Reads only the footer, without verifying the checksum.
+    /// Reads only the footer.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
         let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -587,7 +587,7 @@ impl Decoder {
                 relation
             }
         };
-        // Copied: a slice would keep the page in memory.
+        // Copies the texts, because a slice would keep the page in memory.
         let own = texts.map(|value| ByteArray::from(value.data().to_vec()));
         self.last = Some((Arc::clone(&relation), own));
         Ok(relation)

@@ -45,7 +45,7 @@ const DETAILS_MAX: usize = 3;
 pub struct PutBack {
     /// Number of runs whose effects were undone: above 1 if earlier runs did not undo theirs.
     pub runs: usize,
-    /// Bytes loaded by the job, requested by no other process, and cached at its end.
+    /// Bytes loaded by the job, requested by no other process, and cached at the job's end.
     pub brought_bytes: Bytes,
     /// Bytes of `brought_bytes` that are still cached.
     pub stayed_bytes: Bytes,
@@ -505,7 +505,7 @@ impl Journals {
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
-    /// Must run before a process moves into them, so that a later run can remove them.
+    /// Must run before a process moves into the `cgroups`, so that a later run can remove them.
     pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<()> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);

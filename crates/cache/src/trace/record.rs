@@ -29,7 +29,7 @@ pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 pub struct Recording {
     going: Going,
     thread: JoinHandle<Result<Looking, Error>>,
-    /// Blocks fetched for the job that nobody else has requested.
+    /// Blocks fetched for the job that no other process requested.
     pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -213,7 +213,7 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // Paces a later preload: bytes requested by the job's sessions or, if unknown, the event's count.
+            // `job_bytes` paces a later preload. It is the sessions' requested bytes or, if unknown, the event's count.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);

@@ -1,4 +1,5 @@
-//! The event source at kernel tracepoints: the first request for each block, and all for sampled blocks (touched.rs).
+//! The event source at kernel tracepoints. It reports the first request for each block, and all requests for sampled
+//! blocks (touched.rs).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -397,7 +398,7 @@ impl Source for Requests {
             let own_pid = std::process::id();
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
             if self.pending.iter().all(|event| event.pid == own_pid) {
-                let nothing = "nothing was requested from the page cache, because shared_buffers has everything or the job uses another server";
+                let nothing = "nothing was requested from the page cache, because shared_buffers holds all blocks that the job reads, or the job uses another server";
                 self.remarks.push(format!("no server process of the command was found: {nothing}"));
                 self.whose.want_everybody();
                 self.job_seen = JobSeen::No;
@@ -477,7 +478,7 @@ impl Units {
     }
 }
 
-/// Added to a unit's number in its fork before hashing, so that files differ.
+/// Salt for hashing a unit's number in its fork, so that files differ.
 pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
     unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
 }

@@ -79,7 +79,7 @@ impl FilmStore {
             }
             None => {
                 let cluster = header.source.system_identifier;
-                // A run records the next film: none is worth waiting for the device.
+                // Does not wait for the device: the next run replaces a lost film.
                 self.0.place(draft.without_sync(), cluster, header.recorded_at, header.label.as_deref())?.path
             }
         };
@@ -313,8 +313,8 @@ impl Films {
     /// Resolves a path, `newest`, a label (its newest film), or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors
-    /// If no film matches, if several names begin with `name`, or if this cluster has no film with the label and several
-    /// others have one.
+    /// If no film matches, if several names begin with `name`, or if this cluster has no film with the label and
+    /// several others have one.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf> {
         if is_path(name) {
             return Ok(name.into());

@@ -281,7 +281,7 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // Noted now, because an ended process cannot be classified.
+            // Notes the process now, because an ended one cannot be classified.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other

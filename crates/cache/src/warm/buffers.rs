@@ -529,15 +529,17 @@ impl Crew {
 
 // Splits blocks into statements of some megabytes, highest usage count first.
 
-/// A fraction of a second on a slow disk, so Ctrl-C works promptly.
+/// A slow disk reads this many blocks in a fraction of a second, so Ctrl-C works promptly.
 const JOB_BLOCKS: u64 = 2048;
 const JOB_RANGES: usize = 256;
 
-// Server's processor time for a block from the page cache and for a range; another pass over a block costs 1 (0.6 µs).
+// Server's processor time for a block from the page cache and for a range, as a multiple of another pass over a block
+// (0.6 µs).
 const LOAD_COST: u64 = 20;
 const RANGE_COST: u64 = 8;
 
-/// Share of the load time, at least 0.1 s, for the order of heat and usage counts (docs/decisions/usage-counts.md).
+/// Limit on extra time for heat order and usage counts: 1/`HEAT_FRACTION` of the load time, but at least 0.1 s
+/// (docs/decisions/usage-counts.md).
 const HEAT_FRACTION: u64 = 25;
 const HEAT_COST_MIN: u64 = 160_000;
 
@@ -579,7 +581,7 @@ impl JobPlan {
 
 /// Plans at most `budget_blocks` missing blocks, only `allowed` ones. At equal usage count, catalogs load first, then
 /// each database's other relations. Ranges also cover hotter blocks, because each pass raises their usage count by one:
-/// at most to the snapshot's count, plus one if that has blocks with count 0.
+/// at most to the snapshot's count, plus one if the snapshot has blocks with count 0.
 fn plan_jobs(
     wants: &[Want],
     before: Option<&Current>,
@@ -628,8 +630,8 @@ fn plan_jobs(
     plan
 }
 
-/// Ranges of the `hot` blocks and number of passes. If `left` is too small, ranges of unloaded ones, joined over short
-/// gaps; `None` if all are loaded.
+/// Returns ranges of the `hot` blocks, and the number of passes. If `left` is too small, returns ranges of the unloaded
+/// ones, joined over short gaps, or `None` if all are loaded.
 fn choose(
     hot: &RoaringBitmap,
     planned: &RoaringBitmap,

@@ -51,7 +51,7 @@ pub enum ProfileSource {
     Default,
 }
 
-/// For reads of `largest_read` bytes: maximum ratio of their fixed cost to the cost of their bytes.
+/// Maximum fixed cost of a read of `largest_read` bytes, as a share of the cost of its bytes.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
 /// Maximum read size for a profile that was not probed.

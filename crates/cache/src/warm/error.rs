@@ -71,7 +71,7 @@ impl Explain for Error {
                 Some("give the data directory with --data-dir, on the server's host".into())
             }
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
-                Some("give restore the device's rates: --riops READS --rbps BYTES".into())
+                Some("run `restore` with the device's rates: --riops READS --rbps BYTES".into())
             }
             Error::StateFile { action: "use", .. } => Some("--again starts over".into()),
             Error::StateFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),

@@ -73,7 +73,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// The fork with few levels: usage counts and page flags of a steady server change all the time.
+/// Returns the fork with few levels, because a steady server's usage counts and page flags change all the time.
 pub fn coarse(fork: &ForkMap, source: HeatSource) -> ForkMap {
     const GREATEST: usize = USAGE_COUNTS - 1;
     let mut new = ForkMap { os: fork.os.clone(), ..ForkMap::empty(fork.fork, fork.blocks) };

@@ -31,7 +31,6 @@ use host::units::Bytes;
 use postgres::{DataDirectory, Relation};
 
 const READ: u64 = 1 << 20;
-/// Interval at which progress is saved.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 const FAILURES_MAX: usize = 20;

@@ -47,7 +47,7 @@ pub struct Receipt {
     pub os: Option<TierReceipt>,
     /// Restore of shared_buffers. `None` if not requested.
     pub buffers: Option<TierReceipt>,
-    /// Per relation, fork and tier, in snapshot order.
+    /// Receipts per relation, fork and tier, in snapshot order.
     pub relations: Vec<RelationReceipt>,
     /// Requested blocks that are not resident.
     pub skipped: Vec<Skipped>,
@@ -192,8 +192,8 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. Each description begins with the reason's exit status. Of several, 3 wins over 1, and 1 over
-/// 0. Status 3 is ignored if its blocks are below 0.1 % of a tier's requested bytes, or below both 1 MB and 1 %.
+/// Why blocks are missing. Each description states the reason's exit status. Status 3 takes precedence over 1, and 1
+/// over 0. Status 3 is ignored if its blocks are below 0.1 % of a tier's requested bytes, or below both 1 MB and 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
@@ -218,7 +218,7 @@ pub enum SkipReason {
     OverBudget,
     /// Exit status 0: there is no memory to keep the blocks cached.
     NoMemory,
-    /// Exit status 0: read, but not resident afterwards.
+    /// Exit status 0: the blocks did not stay resident.
     DidNotStay,
     /// Exit status 0: the restore was interrupted.
     Interrupted,

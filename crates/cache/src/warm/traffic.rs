@@ -42,8 +42,7 @@ const SHARED_DEPTH_MIN: usize = 6;
 /// Minimum restore reads in flight while the full bandwidth is in use.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Number of the restore's reads in flight at first. More reads in flight would slow the server, but not speed up the
-/// restore.
+/// Initial number of restore reads in flight. More would slow the server, but not speed up the restore.
 const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Maximum restore reads in flight while traffic flows (`Load::Flowing`): it has few misses then.

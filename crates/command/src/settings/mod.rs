@@ -146,7 +146,10 @@ pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&s
             return Err(file.error(&setting.key(), unknown(&command, &setting)));
         }
         if setting.table.as_deref() == Some(RUN) && TYPED_ONLY.contains(&&*setting.option) {
-            return Err(file.error(&setting.key(), "allowed only on the command line: no file may stop a job".into()));
+            return Err(file.error(
+                &setting.key(),
+                "allowed only on the command line: a settings file must not prevent a job".into(),
+            ));
         }
         for place in &places {
             check(&command, place, &setting).map_err(|problem| file.error(&setting.key(), problem))?;

@@ -273,7 +273,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// As `remove_tree` for all entries, `last` at the end.
+    /// Removes all entries as `remove_tree` does, `last` at the end.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }

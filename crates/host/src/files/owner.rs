@@ -75,7 +75,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// The user's primary group. A file's group would not do: perhaps the user is not a member.
+/// The user's primary group. A file's group is unsuitable: the user may not be a member.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))

@@ -41,7 +41,7 @@ impl Tree {
         Ok(Tree { root, owner, doors, container: None, open: Mutex::default() })
     }
 
-    /// Opens the tree at `path` below a container's root directory, which also resolves its links.
+    /// Opens the tree at `path` below a container's root directory; links in `path` cannot lead out.
     pub fn open_within(container: Directory, path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         let tree = Tree::of(container.open_within(path)?, doors)?;
         Ok(Tree { container: Some((container, path.to_owned())), ..tree })
@@ -60,7 +60,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// `InvalidInput` unless it is a regular file behind no links but permitted ones (`doors`); `PermissionDenied` for
+    /// `InvalidInput` unless it is a regular file behind permitted links (`doors`) only; `PermissionDenied` for
     /// another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)

@@ -72,7 +72,7 @@ impl Add for DeviceCounters {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
-    /// `None` without one, as on tmpfs.
+    /// `None` without a device, as on tmpfs.
     pub main: Option<DeviceNumber>,
     /// Devices by part of the cluster, such as the WAL; if empty, `main` holds all.
     pub parts: BTreeMap<&'static str, DeviceNumber>,

@@ -246,7 +246,8 @@ fn setup_io_uring() -> io::Result<OwnedFd> {
 
 fn check_device(target: &HostTarget) -> Found {
     let disk = target.device()?;
-    let kind = if disk.is_rotational { "rotational (as many virtual disks report)" } else { "not rotational" };
+    let kind =
+        if disk.is_rotational { "rotational (many virtual disks wrongly report this)" } else { "not rotational" };
     Ok(format!(
         "{} ({}), {kind}, read-ahead {}, largest request {}",
         disk.name, disk.number, disk.read_ahead_bytes, disk.max_request_bytes

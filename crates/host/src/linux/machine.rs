@@ -91,7 +91,7 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
-    // A chroot hides the mount that contains its directory; process 1 lists it, to root.
+    // A chroot hides the mount that contains its directory; process 1's list shows it to root.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
@@ -200,11 +200,11 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
 }
 
-// DAMON considers memory that was free for a minute idle, and pages out what is read into it seconds later.
+// DAMON counts memory that was free for a minute as idle, and within seconds pages out data read into it.
 
 const SPARED_RATIO: f64 = 0.1;
 
-/// Per page: DAMON schemes may count a page with one access in ten samples as idle.
+/// Touches per page: DAMON schemes may count a page with one access in ten samples as idle.
 const TOUCHES: u32 = 5;
 
 /// Longer than DAMON's sampling interval of 0.5 s.

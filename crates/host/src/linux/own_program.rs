@@ -27,7 +27,7 @@ const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// mincore(2) would test all pages, but only for the file's owner.
+/// Tested pages: mincore(2) would test all, but only for the file's owner.
 const PLACES: u64 = 64;
 
 /// The program counts as cold if this many of the tested pages are not cached.

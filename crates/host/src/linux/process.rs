@@ -19,7 +19,7 @@ use crate::units::Bytes;
 /// The OOM killer's preference for this process, -1000 (never) to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
-/// Maximum on 64 bits: include/linux/threads.h.
+/// Maximum on 64-bit kernels (include/linux/threads.h).
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
 /// All pids are below this number.
@@ -61,7 +61,7 @@ pub struct Busy {
     pub waiting: u32,
 }
 
-/// Bytes read from storage. Needs the right to trace the process, as its owner and root have.
+/// Bytes read from storage. Requires the right to trace the process, which its owner and root have.
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
     read_asked_bytes(pid).map(|(_, fetched)| fetched)
 }
@@ -150,7 +150,8 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
-/// Reads a process's state often: an open /proc/PID/stat costs half as much, and never shows another process.
+/// Reads a process's state repeatedly. Keeping /proc/PID/stat open halves the cost, and excludes a later process with
+/// the same pid.
 #[derive(Debug)]
 pub struct StateFile {
     file: File,
@@ -168,7 +169,7 @@ impl StateFile {
     pub fn is_running(&self) -> Option<bool> {
         let mut line = [0; STATUS_BYTES_MAX];
         let length = self.file.read_at(&mut line, 0).ok()?;
-        // The name before it, in parentheses, may have any bytes.
+        // The name before the state, in parentheses, may have any bytes.
         let name_end = line[..length].iter().rposition(|byte| *byte == b')')?;
         Some(line.get(name_end + 2) == Some(&b'R'))
     }
@@ -176,13 +177,13 @@ impl StateFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// Depends on the processor architecture.
+    /// System call number of this processor architecture.
     pub number: u32,
     pub path: PathBuf,
     pub device: (u32, u32),
 }
 
-/// System call on a file that blocks a process (proc(5)). `None` also without permission.
+/// Blocking system call of a process on a file (proc(5)). `None` also without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -259,8 +260,7 @@ pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// Called often, so it reads the file in one call.
-/// 52 numbers, and a name of at most 64 bytes.
+/// Enough to read /proc/PID/stat in one call: 52 numbers, and a name of at most 64 bytes.
 const STATUS_BYTES_MAX: usize = 2048;
 
 fn read_status(pid: u32) -> Result<Stat, Error> {
@@ -323,7 +323,7 @@ pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
     time.map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
 }
 
-/// By thread number, in order. Skips threads that end meanwhile.
+/// Times by ascending thread number. Skips threads that end meanwhile.
 pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     let tasks = open(pid).and_then(|process| process.tasks());
     let tasks = tasks.map_err(|error| Error::proc("list /proc/PID/task", error))?;
@@ -366,7 +366,7 @@ fn of_ticks(ticks: u64) -> Duration {
 
 const KTHREADD: u32 = 2;
 
-/// Includes children that it waited for.
+/// Includes children that the process waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.

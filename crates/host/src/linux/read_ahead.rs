@@ -1,4 +1,4 @@
-//! Changes a disk's read-ahead temporarily, at most until a boot. /run/pgthaw keeps the original value meanwhile.
+//! Changes a disk's read-ahead temporarily, until the next boot at most. /run/pgthaw keeps the original value.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -16,8 +16,8 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the original value when dropped (of several runs that set the same value, by the last). A file keeps the
-/// value it was opened with.
+/// Restores the original value when dropped. If several runs set the same value, the last one restores the original.
+/// Files that are already open keep their value.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
@@ -32,15 +32,16 @@ impl ReadAhead {
         files.apply(files.read()?)
     }
 
-    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or another living run has set one.
+    /// Sets a multiple of 1 KiB. Fails if the kernel applies another value, or if another living run keeps a
+    /// different one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
 
-    /// Undoes a killed run's change. Returns the value, if it was restored.
+    /// Undoes a killed run's change. Returns the restored value, if any.
     pub fn repair(path: &Path) -> Result<Option<Bytes>, Error> {
         let files = Files::find(path)?;
-        // Without the directory, nothing was changed since boot.
+        // A missing directory means no change since boot.
         if !files.state_directory.exists() {
             return Ok(None);
         }

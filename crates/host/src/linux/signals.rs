@@ -50,7 +50,7 @@ fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
-/// Ends this process by its job's signal, without a second core dump.
+/// Ends this process by the signal that ended its job, without a second core dump.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // A second core dump is harmless.

@@ -83,7 +83,7 @@ fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
 fn end_of(socket: &OwnedFd) -> Option<End> {
     let peer = getpeername(socket.as_fd()).ok()?;
     match peer.as_ref().map(|peer| peer.address_family()) {
-        // The kernel may report an empty name as none.
+        // The kernel may report an unnamed Unix peer without an address.
         None | Some(AddressFamily::UNIX) => {
             let pid = socket_peercred(socket.as_fd()).ok()?.pid;
             Some(End::Process(pid.as_raw_nonzero().get() as u32))

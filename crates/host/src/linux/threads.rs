@@ -43,7 +43,7 @@ pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize
 }
 
 /// # Errors
-/// Such as EAGAIN, if `count` threads cannot start now.
+/// If `count` threads cannot start now (such as EAGAIN).
 pub fn check_room(count: usize) -> io::Result<()> {
     let (mut ends, mut threads) = (Vec::new(), Vec::new());
     let mut start = || {

@@ -486,7 +486,7 @@ pub struct Flow {
     pub warmer_reads: f64,
 }
 
-/// `warmer` always keeps its reads in flight, besides the clients'.
+/// `warmer` always keeps `depth` reads in flight, besides the clients' reads.
 pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
     let clients = clients as usize;
     let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };

@@ -4,7 +4,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Limits of the simulation. A longer range costs as much per page as the longest.
+/// Limits of the simulation. A longer range costs as much per page as the longest simulated.
 const FILE_PAGES: usize = 1 << 15;
 const MOST_RUN_PAGES: usize = 1 << 10;
 
@@ -143,7 +143,7 @@ impl File {
         (waits, f64::from(all_reads))
     }
 
-    /// As `page_cache_sync_ra`. Returns the first page fetched and the number of reads.
+    /// Simulates `page_cache_sync_ra`. Returns the first page fetched and the number of reads.
     fn read_missing(&mut self, page: usize) -> (Option<usize>, u32) {
         let order = std::mem::take(&mut self.order);
         let cached_before = (0..page).rev().take(self.window).take_while(|before| self.cached[*before]).count();
@@ -162,7 +162,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// As `page_cache_async_ra`, at a marked page.
+    /// Simulates `page_cache_async_ra` at a marked page.
     fn read_on(&mut self, page: usize) -> (Option<usize>, u32) {
         if page == self.mark {
             self.start += self.size;
@@ -198,7 +198,7 @@ impl File {
         (first, reads)
     }
 
-    /// As `get_init_ra_size`, in blocks of two kernel pages.
+    /// Computes `get_init_ra_size` in blocks of two kernel pages.
     fn first_size(&self) -> usize {
         match self.window {
             32.. => 4,
@@ -221,10 +221,10 @@ impl File {
 
 // ---- read ahead ----
 //
-// Linux counts the cached pages directly before a random read. If it finds more than the requested pages, it takes the
-// read for sequential: it also reads as many pages after it, and marks the last page read. If a marked page is
-// requested, and the next missing page is k pages after it, Linux reads 2 k + 1 pages from there, and marks the missing
-// page.
+// Linux counts the cached pages directly before a random read. If there are more than the requested pages, Linux takes
+// the read for sequential: it reads as many pages after the requested ones, and marks the last page read. If a marked
+// page is requested, and the next missing page is k pages after it, Linux reads 2 k + 1 pages from there, and marks the
+// missing page.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {

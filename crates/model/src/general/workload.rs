@@ -149,7 +149,7 @@ impl Server {
         self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
     }
 
-    /// shared_buffers get `buffers_pages`, the page cache the rest.
+    /// Gives shared_buffers `buffers_pages`, and the page cache the rest.
     ///
     /// # Errors
     /// If shared_buffers exceed the memory.
@@ -211,7 +211,7 @@ impl Warmer {
 
 const SMOOTH_BINS: usize = 256;
 
-/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM`). In other distributions, it already directs most accesses
+/// Limit of pgbench's zipfian parameter (`MAX_ZIPFIAN_PARAM`). In other distributions, this value directs most accesses
 /// to a thousandth of the rows.
 const PARAMETER_MAX: f64 = 1000.0;
 
@@ -355,8 +355,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Weights of sampled pages. In each round, every page draws one row, and no two draw from the same of `SAMPLED_PAGES`
-/// equal ranges of ranks. `weight` gives a row's weight by the position of its rank among the ranks, 0 to 1.
+/// Weights of sampled pages. In each round, every page draws one row, each from a different one of `SAMPLED_PAGES`
+/// equal ranges of ranks. `weight` returns a row's weight by its relative rank, 0 to 1.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);

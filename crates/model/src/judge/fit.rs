@@ -60,7 +60,7 @@ impl Fit {
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
     }
 
-    /// Whether the fitted number of pages differs from `pages`. Without an interval, by a factor of two.
+    /// Whether `pages` is outside the fitted interval or, without one, differs by a factor of two.
     pub fn contradicts(&self, pages: f64) -> bool {
         self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
@@ -172,7 +172,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Returns also the median absolute residual.
+/// Also returns the median absolute residual.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);

@@ -161,7 +161,7 @@ fn find_unlike(tail: &Tail) -> Option<f64> {
 }
 
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // If the run shows a slow pattern twice, twice the run shows the four repetitions that prove it.
+    // Four repetitions prove a slow pattern. This run may show two, so twice its length is needed.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
@@ -220,7 +220,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         Verdict::Steady => Some(tail.level),
         // The level of a periodic curve is the mean, dips included.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // Known only if the fit gives an interval for the time of a cached transaction.
+        // The level is known only if the fit gives an interval for the time of a cached transaction.
         Verdict::NotReached => {
             let is_known = fit.as_ref().is_some_and(|fit| fit.hit_seconds.low.is_some());
             curve.as_ref().filter(|_| is_known).map(WarmUp::steady_throughput)

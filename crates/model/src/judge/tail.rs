@@ -174,7 +174,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// See `LEAP_SHARE`: something besides the workload warmed the cache.
+    /// Whether something besides the workload warmed the cache (see `LEAP_SHARE`).
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -207,7 +207,7 @@ fn find_span(values: &[f64]) -> [f64; 2] {
     [at(few).min(0.0), at((sorted.len() - few).saturating_sub(1)).max(0.0)]
 }
 
-/// Recurring dips are part of a periodic curve's level.
+/// Averages over the period, because recurring dips belong to the level.
 fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);

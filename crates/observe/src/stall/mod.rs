@@ -3,8 +3,7 @@ mod stalls;
 mod step;
 mod watch;
 
-pub(crate) use sentence::clock;
-pub use sentence::{Stall, StallKind, name_stall, render_span};
+pub use sentence::{Stall, StallKind, local_time, name_stall, render_span};
 pub use stalls::Stalls;
 pub use step::{Backends, CheckpointPhase, SeenCall, Step, Stepper};
 pub(crate) use step::{DATA_DEVICE, LOG_DEVICE};

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
 use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
@@ -67,13 +68,16 @@ impl fmt::Display for Stall {
     }
 }
 
-/// `03:10:02–03:10:22 UTC`
+/// `03:10:02–03:10:22 CET`
 pub fn render_span(begin_ms: i64, end_ms: Option<i64>) -> String {
-    format!("{}–{} UTC", clock(begin_ms), end_ms.map_or_else(|| "now".to_owned(), clock))
+    let end = end_ms.map_or_else(|| "now".to_owned(), |ms| local_time(ms).strftime("%T").to_string());
+    local_time(begin_ms).strftime(&format!("%T–{end} %Z")).to_string()
 }
 
-pub(crate) fn clock(ms: i64) -> String {
-    Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string()
+/// The time zone of the environment or the host, as in a server's log; UTC if there is none.
+pub fn local_time(ms: i64) -> Zoned {
+    let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
+    Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(zone)
 }
 
 /// Classes of wait events in which something else blocks a backend.
@@ -113,8 +117,8 @@ const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// A sync of a file is taken to wait for writes to other files if at least this many times as many bytes were written to
-/// them as to the file itself.
+/// A sync of a file is taken to wait for writes to other files if these received at least this many times the bytes of
+/// the file itself.
 const MUCH_MORE: u64 = 4;
 
 /// A lock holder that sleeps or waits for its client is the cause only if at least this number, and at least the share

@@ -90,7 +90,7 @@ impl Stalls {
             (steps.get(begin.saturating_sub(SECONDS_BEFORE * self.steps_of_second)..begin)?, steps.get(begin..end)?);
         let backends =
             |steps: &[Step]| steps.iter().map(|step| step.backends.count).sum::<f64>() / steps.len().max(1) as f64;
-        // A lone waiter of samples explains no drop of the transaction rate.
+        // In samples, a lone waiter does not explain a lower transaction rate.
         if self.steps_of_second == 1 && Means::of(during).of_classes(&BLOCKED) < VICTIMS_OF_SAMPLES {
             return None;
         }

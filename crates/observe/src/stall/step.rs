@@ -46,7 +46,7 @@ pub enum CheckpointPhase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenCall {
     pub call: FileCall,
-    /// `checkpointer`, `client backend`.
+    /// Kind of process, such as `checkpointer`.
     pub who: String,
     pub relation: Option<String>,
 }

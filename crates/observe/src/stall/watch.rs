@@ -14,7 +14,7 @@ use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
 use postgres::{LockProcess, read_relation_of_file};
 
-/// Minimum duration of a system call on a file for which pgthaw looks up the file's relation.
+/// Minimum duration of a file call whose relation pgthaw looks up.
 const TELLING_CALL_NS: u64 = 200_000_000;
 
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl StallWatch {
         if let Some(known) = self.relations.get(&key) {
             return known.clone();
         }
-        // No privilege, or another database.
+        // pgthaw may lack privileges, or the database may differ.
         let name = read_relation_of_file(connection, key.0, key.1).await.ok().flatten();
         self.relations.insert(key, name.clone());
         name

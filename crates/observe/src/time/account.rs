@@ -92,7 +92,7 @@ pub struct NamedStatistic {
     #[serde(flatten)]
     pub statistic: Statistic,
     pub average_ns: Option<u64>,
-    /// 99th percentile: the upper bound of a bucket, or the maximum. At most twice too high.
+    /// 99th percentile: the upper bound of a bucket, or the maximum. At most twice the true value.
     pub p99_ns: Option<u64>,
 }
 

@@ -19,7 +19,7 @@ pub struct Blocker {
     pub process: LockProcess,
     /// Total time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
-    /// From the history: first and last step with it, Unix time in milliseconds.
+    /// From the history: first and last step with this process, Unix time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<(i64, i64)>,
     /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
@@ -33,7 +33,7 @@ pub struct TemporaryFiles {
     pub session: Session,
     pub files: u64,
     pub bytes: Bytes,
-    /// As for blockers.
+    /// Same as `seen_ms` of a blocker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<(i64, i64)>,
 }
@@ -169,7 +169,7 @@ impl Culprits {
         self.sort_seen();
     }
 
-    /// For an endless observation.
+    /// Limits memory in an endless observation.
     pub fn forget_gone(&mut self) {
         self.seen_blockers.retain(|seen| self.blockers.iter().any(|now| now.key() == seen.key()));
         self.seen_temporary.clear();

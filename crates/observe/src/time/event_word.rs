@@ -13,7 +13,7 @@ use host::linux::process::{read_children, read_listed_children};
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";
 
-/// Number of 32-bit words of a process's entry that are searched; an entry has about 900 bytes.
+/// Number of 32-bit words of a process's PGPROC that are searched; a PGPROC has about 900 bytes.
 const WORDS: usize = 256;
 
 /// Class of idle waits; its event numbers are below `ACTIVITIES`.

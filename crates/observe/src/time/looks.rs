@@ -1,5 +1,5 @@
-//! Samples what processes do. Each sample adds the time since the previous one to the activity that it sees. If
-//! `MemoryLooks` is read between two samples, the time until then is added to the activity that was seen last.
+//! Samples the activity of processes. Each sample adds the time since the previous sample to the activity that it sees.
+//! A reading between two samples adds the time until then to the activity of the last sample.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -289,7 +289,7 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// Samples the answers that identify the processes, without own queries.
+/// Samples the sessions that `Watch` queries anyway.
 #[derive(Debug)]
 pub struct SharedLooks(LookSums);
 
@@ -327,7 +327,7 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
             (Some(class), Some(event)) => Some(WaitEvent::Named(class, event)),
-            // Hidden from this role.
+            // This role may not see the activity.
             _ if session.backend.is_none() => Some(WaitEvent::Unknown),
             _ => None,
         };
@@ -336,7 +336,7 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }
 
-/// Counts of pgthaw's statements, each a transaction. Clones share them.
+/// Counts of pgthaw's statements (transactions). Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTransactions(Arc<Counts>);
 

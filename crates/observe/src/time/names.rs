@@ -1,6 +1,6 @@
 //! Names of wait event numbers, which differ between major versions.
 //!
-//! `scripts/wait-events` writes the known ones to `wait_events.tsv`. Others are learned from pg_wait_events or, for
+//! `scripts/wait-events` writes the known names to `wait_events.tsv`. pgthaw learns others from pg_wait_events or, for
 //! extensions, from pg_stat_activity and process memory together.
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 const CLASSES: [(u8, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
-    // Class name since PostgreSQL 19, and until 18.
+    // Buffer since PostgreSQL 19 was BufferPin until 18.
     (0x04, "Buffer"),
     (0x04, "BufferPin"),
     (0x05, "Activity"),

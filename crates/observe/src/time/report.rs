@@ -14,7 +14,7 @@ use crate::stall::Stall;
 /// Overhead of the observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LookingCost {
-    /// Cost of the BPF programs. `None` without any, or if the kernel does not count it.
+    /// Cost of BPF programs. `None` if there are none, or the kernel does not count it.
     pub kernel: Option<ProbeCost>,
     /// Why the kernel does not count the cost of the BPF programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct TimeReport {
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     pub remarks: Vec<String>,
-    /// Of a history: begin and end, Unix time in milliseconds.
+    /// Begin and end of a history, Unix time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_ms: Option<(i64, i64)>,
 }

@@ -33,12 +33,12 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
-    /// `pid` is the process's pid in the server's namespace.
+    /// `pid` is in the server's namespace.
     pub fn is_own(&self, pid: u32) -> bool {
         self.own_pids.contains(&pid)
     }
 
-    /// `None` in another pid namespace.
+    /// `None` if the server has its own pid namespace.
     pub fn postmaster_of_same_pids(&self) -> Option<u32> {
         self.postmaster_pid.filter(|_| !self.numbers.is_below)
     }
@@ -89,7 +89,7 @@ impl Roster {
         })
     }
 
-    /// `None` right after a fork, before the process sets its title. A remote server has no titles.
+    /// `None` right after a fork, before the process sets its title. Titles of remote processes are unreadable.
     fn kind_of_title(&self, pid: u32) -> Option<String> {
         if self.postmaster_pid.is_none() {
             return Some("not shown".into());
@@ -125,7 +125,7 @@ impl Numbers {
         Numbers { is_below, known: HashMap::new() }
     }
 
-    /// Pid in the server's namespace. `None` if it had ended.
+    /// Pid in the server's namespace. `None` if the process had ended.
     pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
         if !self.is_below {
             return Some(pid);

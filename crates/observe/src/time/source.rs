@@ -14,7 +14,7 @@ use host::units::Fork;
 use postgres::{RelationPath, Session};
 
 /// Maximum interval between queries for the server's processes and, with stall detection, between readings of wait
-/// times. A process that lives for a shorter time may stay unknown.
+/// times. A shorter-lived process may stay unknown.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
 /// Source of the times, the least exact first.
@@ -69,7 +69,7 @@ pub struct FileCall {
     pub file: FileName,
     /// Device of the file system, as `stat` reports it.
     pub device: (u32, u32),
-    /// Written between the file's last sync and this call. `None` without a write tracepoint.
+    /// Data written between the file's last sync and this call. `None` without a write tracepoint.
     pub unsynced: Option<Written>,
 }
 
@@ -90,7 +90,7 @@ impl Written {
     }
 }
 
-/// Written so far by all followed processes.
+/// Data that all followed processes have written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WrittenTo {
     pub wal: Written,
@@ -145,7 +145,7 @@ impl FileTimes {
     pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
         let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
         let mut times = FileTimes { file: call.file.clone(), ..FileTimes::default() };
-        // Counted as in the kernel program.
+        // The BPF program counts likewise.
         if matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync) {
             times.syncs.total_ns = length_ns;
             times.syncs.count(length_ns);
@@ -196,12 +196,12 @@ pub struct ProcessTimes {
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
-    /// Waiting for a processor. `None` if unknown.
+    /// Time spent waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
     pub switches: u64,
     /// Number of receives from the client.
     pub commands: u64,
-    /// Commands, each from receipt until the wait for the next. The total includes the one in progress.
+    /// Times of commands, from receipt until the wait for the next. Totals include the command in progress.
     pub handled: Statistic,
     /// Age of the command in progress.
     pub handling_ns: Option<u64>,
@@ -209,7 +209,7 @@ pub struct ProcessTimes {
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
     pub call: Option<FileCall>,
-    /// Runs on a processor whose start was missed, timed by the scheduler.
+    /// Runs on a processor whose start the kernel did not report. The scheduler knows their length.
     pub recovered: u64,
     pub recovered_ns: u64,
     /// Waits whose end the kernel did not report. Their time includes the following wait for a processor.
@@ -221,7 +221,7 @@ impl ProcessTimes {
         self.waits.iter().find(|(known, _)| known == event).map(|(_, waits)| *waits).unwrap_or_default()
     }
 
-    /// For a process that serves no client: messages that it receives are not commands.
+    /// A process that serves no client receives messages that are not commands.
     pub fn without_commands(self) -> ProcessTimes {
         ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
     }
@@ -234,14 +234,14 @@ pub struct Reading {
     pub processes: Vec<ProcessTimes>,
     /// Whether commands were counted since the last reading.
     pub counts_commands: bool,
-    /// Processes not followed: there were too many.
+    /// Processes not followed, because there were too many.
     pub lost: u64,
     /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
     /// Slow calls not read in time.
     pub lost_calls: u64,
-    /// Calls and writes not attributed: too many files.
+    /// Calls and writes not attributed, because of too many files.
     pub lost_of_files: u64,
     /// First reading of the new source, if the source has changed.
     pub begins_from: Option<Box<Reading>>,
@@ -341,14 +341,14 @@ pub trait TimeSource: Send {
         LOOK
     }
 
-    /// Each answer; `None` if none came.
+    /// Receives each answer, `None` after failures.
     fn see(&mut self, _sessions: Option<&[Session]>) {}
 
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// Halves the sampling rate and returns the new one, per second. `None` if it cannot.
+    /// Halves the sampling rate and returns the new one, per second. `None` if halving is impossible.
     fn look_less(&mut self) -> Option<f64> {
         None
     }
@@ -407,7 +407,7 @@ impl FileName {
         FileName { path: shown.collect::<Vec<&str>>().join("/"), kind, relation }
     }
 
-    /// Directory that stands for its temporary files, perhaps thousands.
+    /// Directory that stands for all temporary files in it.
     pub fn temporary_directory(&self) -> Option<FileName> {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })

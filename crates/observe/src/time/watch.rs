@@ -225,7 +225,7 @@ impl Watch {
 
     async fn add(&mut self, mut reading: Reading) {
         if reading.begins_from.is_some() {
-            // The source has changed; the old one's last reading still counts.
+            // The source has changed; the old source's last reading still counts.
             self.add_up();
         }
         let begins_from = self.latest.take().map(|before| {

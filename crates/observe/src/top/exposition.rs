@@ -1,5 +1,5 @@
 //! Metrics of `top`, summed over all steps, in Prometheus's text format 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). Without I/O.
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). Does no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -11,7 +11,7 @@ use crate::statistic::{BUCKETS, Statistic, upper_bound};
 use crate::time::{ProgramCost, Tier};
 use host::units::{Bytes, is_treacherous};
 
-/// Further names are summed under `FURTHER`.
+/// Names beyond this number are summed under `FURTHER`.
 const NAMES_MAX: usize = 2000;
 
 const FURTHER: &str = "further";

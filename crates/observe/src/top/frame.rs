@@ -227,7 +227,7 @@ pub struct MachineStep {
     pub length_ns: u64,
     /// Such as `nvme0n1`.
     pub device_name: Option<String>,
-    /// Without processor use by process.
+    /// Excludes processor use by process.
     #[serde(flatten)]
     pub gauges: OsSample,
     /// Bytes read from storage by the server's processes. `None` if unreadable.
@@ -269,7 +269,7 @@ impl RateWindow {
             return rates;
         }
         let clients = &span.clients;
-        // Commands are counted, so none means zero.
+        // The source counts commands: a missing number means zero.
         let commands = clients.commands.unwrap_or(0) as f64;
         let handled = clients.lived_ns.saturating_sub(clients.client_ns) as f64;
         Rates {

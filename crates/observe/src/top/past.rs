@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::Error;
+use crate::stall::local_time;
 use crate::top::frame::TopFrame;
 use crate::top::record::{FRAMES_MAX, RecordReader, RecordWriter};
 use host::files::{DIRECTORY_MODE, Directory, as_owner_of};
@@ -16,7 +16,7 @@ use host::linux::clock::read_wall_ms;
 
 const ENDING: &str = ".gz";
 
-/// Limits of a record, and of all together.
+/// Limits of a record, and of all records together.
 const SEGMENT_MS: i64 = 3_600_000;
 const BYTES_MAX: u64 = 500 << 20;
 const SEGMENT_BYTES: u64 = BYTES_MAX / 10;
@@ -55,7 +55,7 @@ impl HistoryWriter {
     }
 
     /// # Errors
-    /// Such as a full disk.
+    /// For example, if the disk is full.
     pub fn write(&mut self, frame: &TopFrame) -> Result<(), Error> {
         self.write_to_segment(frame).map_err(|error| match error {
             Error::File { action, source, .. } => Error::file(action, &self.path, source),
@@ -75,7 +75,7 @@ impl HistoryWriter {
             Some(segment) => segment,
             none => {
                 let record = as_owner_of(&self.path, || begin(&self.path, now_ms, self.keep_ms));
-                none.insert((now_ms, record.unwrap_or_else(|error| Err(Error::file("make", &self.path, error)))?))
+                none.insert((now_ms, record.unwrap_or_else(|error| Err(Error::file("create", &self.path, error)))?))
             }
         };
         record.write(frame)
@@ -87,7 +87,7 @@ impl HistoryWriter {
 }
 
 fn begin(path: &Path, now_ms: i64, keep_ms: i64) -> Result<RecordWriter, Error> {
-    let failed = |source| Error::file("make", path, source);
+    let failed = |source| Error::file("create", path, source);
     let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     let directory = Directory::open(parent).and_then(|parent| parent.create_or_open_subdirectory(name, DIRECTORY_MODE));
     let directory = directory.map_err(failed)?;
@@ -99,7 +99,7 @@ fn begin(path: &Path, now_ms: i64, keep_ms: i64) -> Result<RecordWriter, Error> 
     })
 }
 
-/// Deletes old records, and the oldest ones until the next has room.
+/// Deletes old records, and the oldest ones until the next record has room.
 fn prune(directory: &Directory, since_ms: i64) -> io::Result<()> {
     let segments = list(directory)?;
     let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
@@ -139,7 +139,7 @@ impl HistoryReader {
     /// Passes the steps that end in this time to `hear`, until it returns false.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such step.
     pub fn read(&mut self, from_ms: i64, to_ms: i64, mut hear: impl FnMut(TopFrame) -> bool) -> Result<(), Error> {
         let mut heard = 0;
         let ends = self.segments.iter().skip(1).map(|next| next.begin_ms).chain([i64::MAX]);
@@ -195,8 +195,7 @@ impl HistoryReader {
                 break;
             }
         }
-        let local = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::system());
-        let told = |ms: i64| local(ms).strftime("%F %T").to_string();
+        let told = |ms: i64| local_time(ms).strftime("%F %T").to_string();
         Error::NotInHistory { begin: told(begin_ms), end: told(end_ms) }
     }
 }

@@ -46,7 +46,7 @@ pub struct RecordWriter {
 
 impl RecordWriter {
     pub fn create(path: &Path) -> Result<RecordWriter, Error> {
-        let failed = |source| Error::file("make", path, source);
+        let failed = |source| Error::file("create", path, source);
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let file = Directory::open(directory_of(path)).and_then(|directory| directory.create_file(name, FILE_MODE));
         let encoder = GzEncoder::new(BufWriter::new(file.map_err(failed)?), Compression::default());
@@ -62,7 +62,7 @@ impl RecordWriter {
         if self.unflushed >= FLUSHED_AFTER { self.flush() } else { Ok(()) }
     }
 
-    /// Without unflushed steps.
+    /// Excludes unflushed steps.
     pub fn bytes(&self) -> u64 {
         self.encoder.get_ref().get_ref().metadata().map_or(0, |facts| facts.len())
     }
@@ -119,7 +119,7 @@ impl<R: io::Read> RecordReader<R> {
         }
         match serde_json::from_slice(&line) {
             Ok(frame) => Ok(Some(frame)),
-            // Truncated within this line.
+            // The record was truncated here.
             Err(_) if self.is_cut => Ok(None),
             Err(error) => Err(self.refuse(format!("line {} is not a step: {error}", self.line))),
         }

@@ -89,7 +89,7 @@ impl TopWatch {
         let own_pids = here.own_pids.clone();
         let period = self.step.max(SLOWEST_TICK);
         let pulse = PulseReader::start(pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
-        // Its cost grows with the host's processes.
+        // The cost of `FetchedBytes` grows with the host's processes.
         let fetched = here.postmaster_pid.filter(|_| !is_economical).map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {

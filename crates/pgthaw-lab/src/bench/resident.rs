@@ -112,7 +112,7 @@ impl Looker {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // Only near the goal: a restore slows down for traffic, such as frequent queries.
+        // Queries only near the goal, because a restore slows down for frequent queries.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -434,7 +434,8 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// The snapshot is restored if shared_buffers hold this share of its buffers, and of its hot buffers as hot ones.
+/// The snapshot is restored if shared_buffers hold this share of its buffers, and this share of its hot ones is
+/// hot again.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.

@@ -170,7 +170,7 @@ impl Play<'_> {
             }
             site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
             note_making(&mut known.databases, &key, site);
-            // Says nothing about load generators on other hosts.
+            // Calibration excludes load generators on other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);

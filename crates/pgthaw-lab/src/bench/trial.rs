@@ -365,7 +365,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// Such failures do not affect later trials: a study's settings may block pgthaw's own sessions.
+/// True if later trials are unaffected: a study's settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     error.full_disk().is_none()
@@ -378,7 +378,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// If pgbench logged only a share of the transactions, its progress has their counts.
+/// If pgbench logged only a share of the transactions, uses its progress instead.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

@@ -398,7 +398,7 @@ impl KeptDirectory {
 }
 
 impl FreshDatabase {
-    /// Reuses a killed run's copy: it predates the first trial.
+    /// Reuses a killed run's copy, which predates the first trial.
     pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),

@@ -74,7 +74,7 @@ pub fn create_limit(
     Ok(Some(DiskLimit::create(devices, is_own, memory)?))
 }
 
-/// False for another read-ahead, which affects only files opened later.
+/// False if `disk` changes read-ahead, which affects only files opened later.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }

@@ -472,7 +472,7 @@ impl Session {
         }
     }
 
-    /// Enables `say`. Before `Answer::Ready`, it may block.
+    /// Enables `say`. May block before `Answer::Ready`.
     pub fn take_pipe(&mut self) -> Result<(), Error> {
         let Some(opening) = self.opening.take() else { return Ok(()) };
         let opened = opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -81,7 +81,7 @@ fn quote(word: &str) -> String {
     }
 }
 
-/// A started program. Dropping it kills its process group.
+/// Dropping it kills the program's process group.
 #[derive(Debug)]
 pub struct Running {
     child: Child,

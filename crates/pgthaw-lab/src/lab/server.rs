@@ -222,7 +222,7 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
 /// Remarks on the study's settings for a dry run, which needs no installed server.
 ///
 /// # Errors
-/// As `check_settings_known`.
+/// Fails like `check_settings_known`.
 pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::Error>) -> Result<Vec<String>> {
     match default {
         _ if sweep.axes.settings.is_empty() => Ok(Vec::new()),

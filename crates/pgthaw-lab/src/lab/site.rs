@@ -80,7 +80,7 @@ pub struct SweepOptions {
     pub asked: StudyAsked,
     pub earlier: Option<Earlier>,
     pub unfinished: BTreeSet<String>,
-    /// A killed sweep's clusters stay if it will be resumed.
+    /// A killed sweep's clusters stay if the sweep will be resumed.
     pub goes_on: bool,
 }
 
@@ -215,7 +215,7 @@ impl SiteMaker<'_> {
         maker.make(text).map(Some)
     }
 
-    /// Removes leftovers of killed runs that will not be resumed, this sweep's own only if it `is_over`.
+    /// Removes leftovers of killed runs that will not be resumed. Keeps this sweep's own unless it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
         let SweepOptions { id, asked, unfinished, .. } = self.options;
         let Place::Scratch { parent } = &asked.place else { return };

@@ -61,7 +61,7 @@ pub struct BenchArguments {
 
     /// Keys of the study: scale=10 clients=1,8 disk=gp3
     ///
-    /// Also strategy=nothing,cat, settings.work_mem=64MB or disks.san=20000,1GiB. An empty value removes a key. `--print` shows the study's
+    /// Further examples: strategy=nothing,cat settings.work_mem=64MB disks.san=20000,1GiB. An empty value removes a key. `--print` shows the study's
     /// keys.
     #[arg(value_name = "KEY=VALUE")]
     keys: Vec<String>,
@@ -88,7 +88,7 @@ pub struct BenchArguments {
 
     /// Write a report to this file
     ///
-    /// Without this option, only the study demo writes a report: pgthaw-demo.html in the working directory.
+    /// Without this option, only the study `demo` writes a report: pgthaw-demo.html in the working directory.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -104,7 +104,7 @@ pub struct BenchArguments {
     #[arg(long, hide_short_help = true)]
     keep: bool,
 
-    /// Measure in this lab server's cluster
+    /// Data directory of the lab server to measure on
     ///
     /// The cluster's settings apply.
     ///
@@ -378,7 +378,7 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
     })
 }
 
-/// Limits in force with the latency from `doctor --probe`, or of a common cloud volume; and a description.
+/// Returns limits in force, the latency from `doctor --probe` or of a common cloud volume, and a description.
 fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
     let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
     let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());

@@ -22,7 +22,7 @@ const FORECAST_BYTES_MAX: u64 = 64 << 20;
 
 /// Judge whether a throughput curve is steady and warm
 ///
-/// A warm curve has the level of a warm server. Also judges forecasts.
+/// A curve is warm if its throughput is that of a warm server. Also judges forecasts.
 ///
 /// Exit status: 0 steady; 11 steady with periodic dips; 12 degrading; 10 not steady, or steady but known not to be warm; 1 to 3 on errors.
 /// The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
@@ -30,7 +30,7 @@ const FORECAST_BYTES_MAX: u64 = 64 << 20;
 pub struct JudgeArguments {
     /// pgbench's progress or log, a CSV file, -, or a stored study
     ///
-    /// Progress is the output of `pgbench --progress`. A CSV file has time and rate (also .gz). - is standard input.
+    /// Progress is the output of `pgbench --progress`. A CSV file has columns for time and rate. Files may be .gz. - is standard input.
     ///
     /// The logs of one run's threads (LOG, LOG.1, ...) are one curve. pgthaw judges several files of `bench forecast --json` together.
     #[arg(value_name = "FILE|RUN", required = true)]
@@ -42,7 +42,7 @@ pub struct JudgeArguments {
 
     /// Number of blocks that the workload reads [default: from pgbench's scale]
     ///
-    /// Includes blocks of table and index. If the scale is unknown, there is no default.
+    /// Includes the blocks of tables and indexes. If the scale is unknown, there is no default.
     #[arg(long, value_name = "BLOCKS")]
     pages: Option<f64>,
 
@@ -54,7 +54,7 @@ pub struct JudgeArguments {
     store: StoreArguments,
 }
 
-/// Name and judged curve. The name is the file, or `STRATEGY, repeat N`.
+/// Name (file, or `STRATEGY, repeat N`) and judged curve.
 type Measured = (String, Result<(Series, Judgement), model::Error>);
 
 #[derive(Debug, Serialize, crate::JsonSchema)]
@@ -125,7 +125,7 @@ fn judge_forecasts(files: &[String], output: OutputArguments) -> Result<ExitStat
         let text =
             read_text_at_most(path.as_ref(), FORECAST_BYTES_MAX).with_context(|| format!("cannot read {path}"))?;
         let mut kept: JudgedForecast =
-            serde_json::from_str(&text).with_context(|| format!("{path} is not a judged forecast"))?;
+            serde_json::from_str(&text).with_context(|| format!("{path} is not a file of `bench forecast --json`"))?;
         keep_record(&mut kept);
         Ok(kept.judged_again())
     };
@@ -193,7 +193,7 @@ impl Explain for Unreadable {
 
     fn hint(&self) -> Option<String> {
         let hint = match self.source.kind() {
-            io::ErrorKind::NotFound => "`pgthaw results` lists stored runs; a name with a dot or slash means a file",
+            io::ErrorKind::NotFound => "`pgthaw results` lists stored runs; a name with a dot or slash must be a file",
             io::ErrorKind::IsADirectory => {
                 "give a file in the directory: the output of `pgbench --progress`, or a log of pgbench, pgbench_log.*"
             }

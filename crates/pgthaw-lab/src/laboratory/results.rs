@@ -67,7 +67,7 @@ enum Action {
         ///
         /// Logs of `pgbench --log` contain transactions or intervals. The directories may be those of pgbench-tools.
         ///
-        /// pgthaw combines the logs of a run's threads, and a log with its report, by their contents.
+        /// From their contents, pgthaw recognizes the logs of one run's threads, and the report that belongs to a log.
         ///
         /// KEY=VALUE adds missing facts: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
         /// connect=true (-C), and, only as a description, start (cold, warm, restored or as-is). pgthaw rejects values that contradict a
@@ -86,18 +86,18 @@ enum Action {
 struct CompareArguments {
     /// First side, such as clients=8 or SWEEP:clients=8, or a SWEEP
     ///
-    /// AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a whole SWEEP.
+    /// AXIS=VALUE,… selects from the newest sweep, SWEEP:AXIS=VALUE,… from another. SWEEP selects all its trials.
     a: Option<Selection>,
 
-    /// Other side, which is divided by the first
+    /// Second side; its figures are divided by A's
     b: Option<Selection>,
 
     /// Figure to compare: tps, worst-second, p99, warm-after, ...
     ///
-    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for the identical sides of
-    /// `bench --aa`, every figure.
+    /// docs/measures.md lists all figures. Default: tps, or resident-after for a study without a load. For the identical
+    /// sides of `bench --aa`: all figures.
     ///
-    /// A percentile requires ten transactions beyond it in a trial.
+    /// A percentile needs at least ten slower transactions in the trial.
     #[arg(long)]
     metric: Option<Metric>,
 }
@@ -311,7 +311,7 @@ async fn import(store: &Store, what: &[String], output: OutputArguments) -> Resu
     remark_damaged(&store.read_damaged_sweeps().await?);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
         let id = quote_argument(&known.id);
-        bail!("these results were already imported as {id}; `pgthaw results drop {id}` removes it");
+        bail!("these results were already imported as the study {id}; `pgthaw results drop {id}` removes this study");
     }
     store.save_whole_sweep(&run, &trials).await?;
     show_sweep(store, &run, None, output).await
@@ -367,7 +367,7 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // The local copy first: if the server then fails, the command can be repeated.
+    // Drops the copy first: if the server then fails, the command can be repeated.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -77,7 +77,7 @@ pub fn remark_damaged(damaged: &[DamagedStudy]) {
     if damaged.is_empty() {
         return;
     }
-    let names: Vec<&str> = damaged.iter().map(|study| study.id.as_deref().unwrap_or("an unnamed one")).collect();
+    let names: Vec<&str> = damaged.iter().map(|study| study.id.as_deref().unwrap_or("an unnamed study")).collect();
     terminal::print_remark(&format!(
         "skipped damaged results: {}; `pgthaw results show NAME` shows why, `pgthaw results drop NAME` removes them",
         names.join(", ")

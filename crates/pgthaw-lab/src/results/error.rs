@@ -146,7 +146,7 @@ impl Explain for Error {
                 "results stay in the local file; commands that use the server, such as `pgthaw results`, send them when it answers again"
             }
             Error::NoHome => "name the file with --results or PGTHAW_RESULTS",
-            Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS; pgthaw does not change this one",
+            Error::Foreign(_) => "name another store with --results or PGTHAW_RESULTS; pgthaw does not change this one",
             Error::Untrusted { finding, .. } => return Some(finding.remedy()),
             Error::Pooled { .. } => "use the server's own address, not that of a connection pooler",
             Error::OtherVersion(_) => {
@@ -163,7 +163,7 @@ impl Explain for Error {
             Error::UnknownRun(_) => "`pgthaw results` lists the runs; the first characters of a name are enough",
             Error::AmbiguousRun { .. } => "use more characters of its name",
             Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => {
-                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with CREATE SCHEMA pgthaw AUTHORIZATION …"
+                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates the schema with CREATE SCHEMA pgthaw AUTHORIZATION …"
             }
             Error::Access { place, source, .. } if is_refused(place, source) => {
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"

@@ -69,7 +69,7 @@ pub fn default_path() -> Result<PathBuf> {
 impl Store {
     pub async fn open(path: &Path) -> Result<Store> {
         let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
-        made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
+        made.map_err(|source| Error::File { action: "create", path: path.to_owned(), source })?;
         Store::connect_file(path, WRITE_TIMEOUT).await
     }
 

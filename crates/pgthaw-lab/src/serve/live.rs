@@ -20,7 +20,7 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// Attempts to lock a board. Readers hold it for microseconds, or a few time slices on a busy machine.
+/// Attempts to lock a board. Readers hold the lock for microseconds, or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 

@@ -34,7 +34,7 @@ use host::failure::{ErrorKind, Explain};
 
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Answers until `end`, briefly completes open requests, and closes the store.
+/// Answers requests until `end`, waits briefly for open ones, and closes the store.
 pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), document::Error> {
     let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
     let router = routes(Arc::clone(&served), listener.token);
@@ -67,7 +67,7 @@ async fn guard(State(token): State<Option<Token>>, request: Request, next: Next)
     response
 }
 
-/// About one for each pixel of a wide screen.
+/// About one span per pixel of a wide screen.
 const SPANS_MAX: u32 = 1500;
 
 #[derive(Debug)]

@@ -121,7 +121,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects a definition with the name of a built-in, or that no point uses (perhaps misspelt).
+/// Rejects a definition that has a built-in's name or that no point uses (perhaps misspelt).
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,

@@ -24,7 +24,7 @@ pub struct DatabaseSpec {
     pub initialize: Vec<String>,
     /// SQL that psql runs after `pgbench -i`.
     pub setup: Option<PathBuf>,
-    /// Run after `setup`.
+    /// Programs that run after `setup`.
     pub commands: Vec<Vec<String>>,
 }
 

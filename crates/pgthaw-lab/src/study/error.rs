@@ -48,7 +48,7 @@ impl Explain for Error {
             ),
             Error::Unfit { remedy, .. } => Some(remedy.clone()),
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name an existing file; docs/study-file.md explains study files".into())
+                Some("name an existing file; for study files, see docs/study-file.md".into())
             }
             Error::NoRoom { .. } => Some("choose smaller scales, or another directory with --dir".into()),
             Error::Linux(error) => error.hint(),

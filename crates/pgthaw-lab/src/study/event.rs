@@ -127,7 +127,7 @@ pub struct Measured {
     pub load_began_after: Duration,
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// For each relation in the report's residency diagram, at the start and after each second.
+    /// Resident bytes of relations in the report's residency diagram, at the start and after each second.
     pub relations: Vec<Vec<Bytes>>,
     /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,

@@ -17,7 +17,7 @@ use postgres::keep_record;
 pub enum Finding {
     /// The trial reached no steady level, or only a cold server's. `verdict` is `degrading` or `not_reached`, `start`
     /// the requested start state. `undecided` and `should_have_run_seconds` are as in `pgthaw judge`.
-    #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
+    #[error("the trial never became steady (verdict: {}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
         reason: String,
@@ -99,7 +99,7 @@ pub enum Finding {
     /// A requested setting, limit or read-ahead (`what`) is not in force. A finding about a disk can concern a whole
     /// study.
     #[error("{what} is not in force: {reason}")]
-    #[strum(message = "fix the cause and measure again: the figures do not reflect the requested value")]
+    #[strum(message = "the figures do not reflect the requested value: fix the cause and measure again")]
     NotInForce { what: String, reason: String },
     /// pgbench and the server share processors. `busy_ratio` and `generator_ratio` are shares of the time of all
     /// processors.
@@ -252,7 +252,7 @@ pub enum Finding {
         counted(*points, "point")
     )]
     #[strum(
-        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] in the study file names a scale: from this scale on, the database must be larger than shared_buffers or memory"
+        message = "no action needed if this is intended; otherwise use larger scales; [exceeds] in the study file sets the smallest scale whose database must be larger than shared_buffers or memory"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // The kinds below occur only in imports.

@@ -90,7 +90,7 @@ fn empty_histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
-/// An error of at most 0.1 %.
+/// Limits the error to 0.1 %.
 pub const DIGITS: u8 = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
@@ -100,9 +100,9 @@ pub struct ScriptLatency {
     pub answered: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Latency from the due time with a rate, otherwise from the transaction's begin.
+    /// Latency since the due time with a rate, otherwise since the transaction's start.
     pub response: LatencyHistogram,
-    /// Latency from the transaction's begin. `None` without a rate.
+    /// Latency since the transaction's start. `None` without a rate.
     pub service: Option<LatencyHistogram>,
 }
 

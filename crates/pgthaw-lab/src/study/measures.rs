@@ -8,7 +8,7 @@ use observe::{DeviceUse, OsSample};
 use Join::{Band, Mean, Most};
 use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors, Ratio, Requests};
 
-/// A measure of a second (docs/measures.md).
+/// A per-second measure (docs/measures.md).
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Measure {
     /// Name in SQL and exports. Fields of `os_samples` supply the value.
@@ -22,11 +22,9 @@ pub struct Measure {
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
-    /// The measure's curve in a report.
     pub curve: Option<Curve>,
 }
 
-/// Unit of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {

@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use host::units::{Bytes, counted};
 
-/// Share of processor time, or of bytes read, from which use by others is reported: half the relative difference at
-/// which repeats count as noisy.
+/// Minimum reported share of processor time, or of bytes read, that others use: half the relative difference at which
+/// repeats count as noisy.
 const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 
 /// Excessive use of the machine by other processes during a trial.

@@ -161,7 +161,7 @@ const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
-/// Images are written in full. Assumed until measured.
+/// Images are written in full. This speed is assumed.
 const WRITE_BYTES_PER_SECOND: f64 = 500e6;
 
 const IMAGE_SPARE_BYTES: u64 = 512 << 20;
@@ -169,7 +169,7 @@ const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 /// Size of WAL with the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
-/// Of an idle server.
+/// WAL of an idle server.
 const FIRST_WAL_BYTES: u64 = 256 << 20;
 
 /// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and index leaves.

@@ -71,7 +71,7 @@ pub const DEFAULT_SERVER: &str = "default";
 
 pub const DEFAULT_DATABASE: &str = "default";
 
-/// Exact, so that no two sizes look alike: `1GB`, `1536MB`.
+/// Renders exact sizes, so that no two look alike: `1GB`, `1536MB`.
 fn render_memory(memory: Bytes) -> String {
     let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
     let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0.is_multiple_of(*bytes)).unwrap_or((" bytes", 1));
@@ -91,7 +91,7 @@ macro_rules! axis {
     };
 }
 
-/// The slowest-changing axis first. Axes of variables and settings follow.
+/// The slowest-changing axis comes first. Axes of variables and settings follow.
 pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(scale, |p| Some(p.scale.to_string())),
     axis!(clients, |p| Some(p.clients.to_string())),

@@ -1,4 +1,4 @@
-//! Part of `--json`: never rename fields.
+//! Records in `--json`: never rename fields.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, k
 /// One run of a study, including its continuations after interruptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepRun {
-    /// Sorts by start time: `20261121-233005-4f2a`.
+    /// Ids sort by start time: `20261121-233005-4f2a`.
     pub id: String,
     pub started_at: Timestamp,
     /// `None` while trials are missing.
@@ -109,7 +109,7 @@ pub struct SweepTrial {
     pub repeat: u32,
     /// Position in the random order, from 1.
     pub position: u32,
-    /// Begin of the trial, including preparation of the start state.
+    /// Start of the trial, including preparation of the start state.
     pub started_at: Timestamp,
     /// `None` if unknown.
     pub ended_at: Option<Timestamp>,
@@ -170,7 +170,7 @@ pub struct SweepTrial {
     /// Checkpoints that ended in the trial, from the log.
     pub checkpoints: Vec<Checkpoint>,
     pub checkpoint_begun: Option<CheckpointBegun>,
-    /// Whole checkpoint cycles, each from one begin to the next.
+    /// Whole checkpoint cycles, each from one checkpoint's start to the next.
     pub checkpoint_cycles: u32,
     /// Transactions per second in whole checkpoint cycles.
     pub cycle_tps: Option<f64>,
@@ -301,7 +301,7 @@ pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     (worst <= tps).then_some(worst)
 }
 
-/// pgbench with an empty statement.
+/// Measures pgbench with an empty statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct GeneratorCalibration {
     pub clients: u32,
@@ -372,7 +372,7 @@ pub struct Device {
     pub read_ahead_bytes: Bytes,
     /// Empty if unknown.
     pub model: String,
-    /// Kernel drivers from the disk up to its bus. Behind a controller, the last is the controller's.
+    /// Kernel drivers from the disk up to its bus. Behind a controller, the last driver is the controller's.
     pub drivers: Vec<String>,
     /// `write back` or `write through`; empty if unknown.
     pub write_cache: String,
@@ -593,7 +593,7 @@ impl Job {
 /// A new maximum of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Climb {
-    /// Begin of the second with the maximum.
+    /// Start of the second with the maximum.
     pub seconds: f64,
     /// Transactions in this one-second interval, or their three-second running median, whichever is smaller.
     pub tps: f64,
@@ -606,7 +606,7 @@ impl WarmingFigures {
     }
 }
 
-/// Of the snapshot's pages, for a warmer to be complete: the kernel may evict some.
+/// A complete warmer loads this share of the snapshot's pages: the kernel may evict some.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// Result of a warmer without a load.
@@ -729,7 +729,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// A server may log every statement.
+/// Selects lines about checkpoints and autovacuum.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }

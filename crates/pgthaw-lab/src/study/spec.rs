@@ -30,7 +30,7 @@ use postgres::{Length, Load, Script, TransactionLog};
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// With trials of 1 s, they take more than a day.
+/// This many trials of 1 s take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
 /// Maxima that prevent overflow, far above what pgbench or a server can run.
@@ -59,7 +59,7 @@ pub struct Sweep {
     /// Caches that the database must exceed from a given scale upwards.
     pub exceeds: BTreeMap<Exceeded, u32>,
     pub is_warmup: bool,
-    /// How the script chooses rows, as in `predict --popularity`.
+    /// How the script chooses rows, as in `predict popularity=`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
     /// Duration of a cold run of the script before the trials. Warmers load the pages that it reads.

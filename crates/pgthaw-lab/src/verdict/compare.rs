@@ -270,7 +270,7 @@ struct Pair {
     pub a: Limits,
     /// Whole checkpoint cycles to which both trials are cut; 0 if uncut.
     pub cycles: u32,
-    /// Different numbers of checkpoints, and not cut to whole cycles.
+    /// True if uncut trials have different numbers of checkpoints.
     pub is_unequal: bool,
 }
 
@@ -392,7 +392,7 @@ pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// In seconds after the trial's start, ascending.
+/// Checkpoint starts, in seconds after the trial's start, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);

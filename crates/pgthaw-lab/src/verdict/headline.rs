@@ -43,7 +43,7 @@ struct Warmers<'a> {
 }
 
 impl Warmers<'_> {
-    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; …`. Without pgthaw, the
+    /// Example: `with pgthaw, the server was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; …`. Without pgthaw, the
     /// fastest is the subject.
     fn render(&self) -> Option<String> {
         let find = |name: &str| self.known.iter().copied().find(|point| point.label == name);
@@ -60,7 +60,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// Two decimals except for `WarmAfter`: other times often differ by less than a tenth of a second.
+    /// Renders two decimals except for `WarmAfter`: other times often differ by less than a tenth of a second.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
@@ -72,7 +72,10 @@ impl Warmers<'_> {
     }
 
     fn subject(&self, subject: &PointSummary) -> String {
-        let name = if subject.label == NOTHING { "left to itself, the server" } else { &subject.label };
+        let name = match subject.label.as_str() {
+            NOTHING => "left to itself, the server".to_owned(),
+            warmer => format!("with {warmer}, the {}", if self.metric == Metric::Whole { "job" } else { "server" }),
+        };
         let Some(after) = self.after(subject) else {
             return format!("{name} was not {} {}", self.state, self.within(subject));
         };
@@ -86,13 +89,13 @@ impl Warmers<'_> {
         match (self.after(peer), self.after(subject)) {
             (None, None) if subject.label == NOTHING => "nor was it with any warmer".to_owned(),
             (None, _) if subject.label == NOTHING => format!("no warmer achieved this {within}"),
-            (None, None) => "nor was any other warmer".to_owned(),
-            (None, _) => format!("no other warmer was {within}"),
-            (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
+            (None, None) => "nor was it with any other warmer".to_owned(),
+            (None, _) => format!("with no other warmer {within}"),
+            (Some(peer), Some(subject)) if peer == subject => format!("with {name} too, at the same time"),
             (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
-                format!("{name} was sooner, {after}")
+                format!("with {name} sooner, {after}")
             }
-            (Some(after), None) => format!("{name} was, {after}"),
+            (Some(after), None) => format!("with {name} it was, {after}"),
             (Some(after), _) => format!("the next, {name}, {after}"),
         }
     }
@@ -115,7 +118,7 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     let (first, times) = wins.first()?;
     let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} in {times}")).collect();
     Some(format!(
-        "First to be {state}: {first} in {times} of {} of values of the other axes{others}.",
+        "Fastest warmer (first to be {state}): {first} in {times} of {} of the other axes' values{others}.",
         counted(cells.len(), "combination")
     ))
 }
@@ -129,8 +132,8 @@ fn render_most(varied: &[String], points: &[PointSummary]) -> Option<String> {
     let most = median_and_range(best.figure(Metric::Tps));
     let mut clauses = vec![format!("Most transactions per second: {most} at {}", best.label)];
     let worst = best.median(Metric::WorstSecond);
-    let worst = worst.map(|worst| format!("its worst second served {} in the median trial", whole(worst)));
-    let p99 = best.median(Metric::P99).map(|p99| format!("one in a hundred waited {} or longer", latency(p99)));
+    let worst = worst.map(|worst| format!("its worst second served {} transactions in the median trial", whole(worst)));
+    let p99 = best.median(Metric::P99).map(|p99| format!("1 % of transactions took {} or longer", latency(p99)));
     let hidden: Vec<String> = worst.into_iter().chain(p99).collect();
     clauses.extend((!hidden.is_empty()).then(|| hidden.join(", ")));
     clauses.extend(find_calmer(best, &points));
@@ -170,7 +173,7 @@ fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary
     let (first, tps) = rivals.first()?;
     let more = match rivals.len() - 1 {
         0 => String::new(),
-        more => format!(", and of {} more,", counted(more, "point")),
+        more => format!(", and {} more,", counted(more, "point")),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
     let side = |point: &PointSummary| {
@@ -181,7 +184,7 @@ fn render_rivals(varied: &[String], best: &PointSummary, points: &[&PointSummary
     let (one, other, most) = (side(rivals[0].0), side(best), &best.label);
     let command = format!("`pgthaw results compare {one} {other}`");
     Some(format!(
-        "the trials of {first}{more} overlap in throughput with those of {most}: compare them in pairs ({command})"
+        "{first}{more} may be as fast as {most}, since the trials overlap in throughput: compare trials in pairs ({command})"
     ))
 }
 
@@ -196,7 +199,11 @@ fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> 
     let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
     let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
     let served = point.median(Metric::Tps).map_or_else(|| "–".to_owned(), whole);
-    Some(format!("at {} one in a hundred waited {}, with {served} per second", point.label, latency(p99(point))))
+    Some(format!(
+        "1 % of transactions at {} took {} or longer, with {served} per second",
+        point.label,
+        latency(p99(point))
+    ))
 }
 
 fn whole(value: f64) -> String {
@@ -237,13 +244,16 @@ mod tests {
             render_sweep_headline(&[], &[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
         assert_eq!(
             told,
-            "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
-             a hundred waited 90 ms or longer; the worst second at clients 2 served more: 9,000."
+            "Most transactions per second: 12,345 at clients 1; its worst second served 100 transactions in the median trial, 1 % of \
+             transactions took 90 ms or longer; the worst second at clients 2 served more: 9,000."
         );
         let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
-        assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
+        assert!(
+            told.ends_with("; 1 % of transactions at clients 2 took 500 µs or longer, with 9 per second."),
+            "{told}"
+        );
         let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
-        assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
+        assert!(told.ends_with("took 1.0 ms or longer."), "{told}");
         assert_eq!(render_sweep_headline(&[], &[]), "No trial has figures.");
     }
 
@@ -270,11 +280,11 @@ mod tests {
         let varied = ["clients".to_owned()];
         let told = render_sweep_headline(&varied, &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        let compare = "overlap in throughput with those of clients 1: compare them in pairs (`pgthaw results compare 'clients=2' 'clients=1'`).";
-        assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
+        let compare = "may be as fast as clients 1, since the trials overlap in throughput: compare trials in pairs (`pgthaw results compare 'clients=2' 'clients=1'`).";
+        assert!(told.ends_with(&format!("; clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
         let told = render_sweep_headline(&varied, &[other, slow.clone(), rival, best.clone()]);
         assert!(
-            told.contains("(1,700–1,900), and of 1 point more, overlap in throughput with those of clients 1"),
+            told.contains("(1,700–1,900), and 1 point more, may be as fast as clients 1, since the trials overlap"),
             "{told}"
         );
         assert!(!render_sweep_headline(&varied, &[best, slow]).contains("overlap"));
@@ -291,7 +301,7 @@ mod tests {
         };
         let points = [idle(0, "1", "cat", 5.0), idle(1, "1", "pgthaw-os", 4.0), idle(2, "9", "cat", 50.0)];
         let told = render_sweep_headline(&["strategy".into()], &points[..2]);
-        assert_eq!(told, "pgthaw-os was resident after 4.00 s; the next, cat, after 5.00 s.");
+        assert_eq!(told, "with pgthaw-os, the server was resident after 4.00 s; the next, cat, after 5.00 s.");
         let job = |strategy: &str, seconds: f64| PointSummary {
             figures: [Metric::Whole, Metric::Tps]
                 .map(|metric| (metric, Some(Spread::of([Some(seconds)]))))
@@ -300,11 +310,11 @@ mod tests {
             ..idle(0, "1", strategy, 0.0)
         };
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
-        assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
+        assert_eq!(told, "with pgthaw, the job was done after 2.50 s; the next, cat, after 5.00 s.");
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
         assert_eq!(
             told,
-            "First to be resident: cat in 1 of 2 combinations of values of the other axes, pgthaw-os in 1."
+            "Fastest warmer (first to be resident): cat in 1 of 2 combinations of the other axes' values, pgthaw-os in 1."
         );
     }
 
@@ -329,23 +339,23 @@ mod tests {
         let cases: [(&[Times<'_>], &str); 10] = [
             (
                 &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
-                "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; without a warmer, not within 10 s.",
+                "with pgthaw, the server was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; without a warmer, not within 10 s.",
             ),
             (
                 &[("nothing", &[Some(9.0)]), ("cat", &[Some(5.1)]), ("pgthaw", &[Some(6.0)])],
-                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; without a warmer, after 9.0 s.",
+                "with pgthaw, the server was warm after 6.0 s, 1.20 × the bound; with cat sooner, after 5.1 s; without a warmer, after 9.0 s.",
             ),
             (
                 &[("nothing", &[None]), ("cat", &[Some(4.9)]), ("pgthaw", &[None])],
-                "pgthaw was not warm within 10 s; cat was, after 4.9 s; without a warmer, not within 10 s.",
+                "with pgthaw, the server was not warm within 10 s; with cat it was, after 4.9 s; without a warmer, not within 10 s.",
             ),
             (
                 &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
-                "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
+                "with pgthaw, the server was warm after 6.0 s, 1.20 × the bound; with no other warmer within 10 s.",
             ),
             (
                 &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
-                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",
+                "with pgthaw, the server was warm after 6.0 s, 1.20 × the bound; with cat too, at the same time.",
             ),
             (&[("nothing", &[Some(9.0)])], "left to itself, the server was warm after 9.0 s, 1.80 × the bound."),
             (
@@ -356,7 +366,10 @@ mod tests {
                 &[("nothing", &[Some(9.0)]), ("cat", &[None])],
                 "left to itself, the server was warm after 9.0 s, 1.80 × the bound; no warmer achieved this within 10 s.",
             ),
-            (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
+            (
+                &[("cat", &[None]), ("pgthaw", &[None])],
+                "with pgthaw, the server was not warm within 10 s; nor was it with any other warmer.",
+            ),
             (&[], "No trial has figures."),
         ];
         for (times, expected) in cases {

@@ -17,7 +17,7 @@ pub struct WrittenForecast {
     pub written_at: Timestamp,
     /// Throughput of the warm server without a disk limit.
     pub calibration_tps: f64,
-    /// As in `predict --popularity`.
+    /// As in `predict popularity=`.
     pub popularity: String,
     pub assumptions: Vec<String>,
     /// Page accesses of a transaction, by class of pages.

@@ -58,9 +58,9 @@ metrics! {
     Bound: "bound", "bound_seconds", "bound", Time;
     /// transactions served until the server was warm, or in the whole trial
     ServedUntilWarm: "served-until-warm", "served_until_warm", "served until warm", Count;
-    /// transactions served in the whole trial, for a cold start
+    /// transactions served in the whole trial, if it starts cold
     Served: "served", "served", "served", Count;
-    /// seconds that the warmer, or the job beside the load, ran
+    /// seconds that the warmer ran, or the job that the load runs beside
     Warmer: "warmer", "warmer_seconds", "warmer or job", Time;
     /// seconds from the start of the load to its end
     Load: "load", "load_seconds", "load", Time;

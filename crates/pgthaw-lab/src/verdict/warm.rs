@@ -55,7 +55,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// So that one fast second does not count.
+/// Smooths the throughput: one fast second does not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -93,8 +93,8 @@ pub struct PassedSecond {
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates from the last seconds. With a warmer, the cache keeps growing at the same rate. Without, the workload
-/// reads at the same rate while the device is the bottleneck; later, its share of misses decays exponentially
+/// Extrapolates from the last seconds. With a warmer, the cache keeps growing at the same rate. Without one, the
+/// workload reads at the same rate while the device is the bottleneck; later, its share of misses decays exponentially
 /// (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;

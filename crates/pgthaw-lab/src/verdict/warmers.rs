@@ -12,7 +12,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 const BOUND: &str = "bound";
 
-/// For served transactions, in multiples of the bound.
+/// Deadline for served transactions, in multiples of the bound.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// Ratio of a warmer's figure (a time, or fio's load rate) to that of `nothing` (no warmer), `cat` or pgthaw in the

@@ -65,8 +65,8 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
-/// A trial that was warm in less than this share of the bound, the least time in which the device can read all needed
-/// bytes, needed fewer bytes.
+/// The bound is the minimum time to read all needed bytes. A trial that was warm before this share of the bound needed
+/// fewer bytes.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
 /// Trials that differ only in warmer share one `steady_tps`: the median of their `warm_tps`.
@@ -113,7 +113,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // One trial faster than its bound refutes all of a group: they assume the same bytes to load.
+    // One trial faster than its bound refutes all bounds of its group: they assume the same bytes to load.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -161,7 +161,7 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// In seconds.
+/// Limit in seconds.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }

@@ -98,10 +98,9 @@ fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bo
     let warm = forecast.warm_after_seconds.filter(|warm| f64::from(seconds) < warm.seconds)?;
     let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
     Some(format!(
-        "without a warmer, the server should be warm after {:.0} s ({:.0} to {} s), but trials last at most {seconds} s: use seconds={whole:.0}{}",
+        "without a warmer, the server should be warm after {:.0} s ({}), but trials last at most {seconds} s: use seconds={whole:.0}{}",
         warm.seconds,
-        warm.low,
-        warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
+        warm.high.map_or(format!("{:.0} s or more", warm.low), |high| format!("{:.0} to {high:.0} s", warm.low)),
         if until_steady { "" } else { " until=steady" }
     ))
 }

@@ -41,7 +41,7 @@ pub async fn run(arguments: SetupArguments, output: OutputArguments) -> Result<E
     let answer = serde_json::json!({ "schema": "pgthaw", "database": server.database, "extensions": databases });
     terminal::print_answer(&answer, output.json, || {
         format!(
-            "the database \"{}\" has the schema pgthaw; the extensions are in {}. `pgthaw agent` on each server keeps them warm",
+            "the database \"{}\" has the schema pgthaw, and these databases have the extensions: {}. To keep a server's caches warm, run `pgthaw agent` on it",
             server.database,
             databases.join(", ")
         )
@@ -59,7 +59,7 @@ async fn plan(server: &Server, role: Option<&str>) -> Result<Vec<Part>> {
         if !is_there {
             first.push(format!("CREATE ROLE {quoted} LOGIN"));
         }
-        // pg_read_all_data came with 14.
+        // PostgreSQL 14 added pg_read_all_data.
         let rights = if server.facts.version_num >= 140_000 { "pg_monitor, pg_read_all_data" } else { "pg_monitor" };
         first.push(format!("GRANT {rights} TO {quoted}"));
     }

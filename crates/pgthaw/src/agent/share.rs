@@ -18,7 +18,7 @@ use host::units::Bytes;
 use observe::top::HistoryWriter;
 use postgres::{Error, has_warm_set, read_warm_set, write_warm_set};
 
-/// Label of the agent's own snapshots, and of those that came from the primary.
+/// Labels of the agent's own snapshots, and of those from the primary.
 pub const OWN_LABEL: &str = "agent";
 pub const PRIMARY_LABEL: &str = "primary";
 
@@ -119,7 +119,7 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
     let mut stored = store.read_generations(now.source.system_identifier)?;
     stored.retain(|one| one.label() == Some(PRIMARY_LABEL));
     let taken_at = wanted.taken_at;
-    // Another standby on this host removes its own.
+    // Another standby on this host may remove its own snapshots.
     let is_known = |header: SnapshotHeader| {
         header.taken_at == taken_at && header.source.data_directory == now.source.data_directory
     };
@@ -131,7 +131,7 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
                 let _ = store.prune(&generation, KEPT_OF_PRIMARY, None);
                 (Some(generation.name), None)
             }
-            // A full disk: what was stored before is better than nothing.
+            // On a full disk, an older snapshot is better than none.
             Err(error) => (stored.first().map(|one| one.name.clone()), Some(error.with_hint())),
         },
     };

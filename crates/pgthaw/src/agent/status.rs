@@ -17,6 +17,7 @@ use cache::{SnapshotStore, Warmth};
 use host::failure::{ErrorKind, Explain};
 use host::files::{Directory, SMALL_FILE_BYTES_MAX, as_owner_of, write_whole};
 use host::units::Bytes;
+use observe::stall::local_time;
 use postgres::{Address, read_server_look};
 use terminal::{printable, render_age};
 
@@ -57,9 +58,9 @@ host::named!(AgentState);
 pub struct AgentStatus {
     pub pid: u32,
     pub state: AgentState,
-    /// Since when it is in this state.
+    /// Start of this state.
     pub since: Timestamp,
-    /// Age at most 30 s while the agent runs.
+    /// At most 30 s ago while the agent runs.
     pub written_at: Timestamp,
     /// A string, because JSON numbers lose the last digits.
     pub system_identifier: String,
@@ -93,12 +94,12 @@ pub struct AgentStatus {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    #[error("no agent of this server has run on this host with the snapshots in {}", directory.display())]
+    #[error("no agent of this server has run on this host with the snapshot directory {}", directory.display())]
     None { directory: PathBuf },
-    #[error("the agent of this server does not run: its last status is {age} old")]
-    Gone { age: String },
-    #[error("the agent of this server hangs, or cannot write its status, which is {age} old")]
-    Hangs { age: String },
+    #[error("the agent of this server does not run: it wrote its last status {ago}")]
+    Gone { ago: String },
+    #[error("the agent of this server hangs, or cannot write its status: it wrote the last one {ago}")]
+    Hangs { ago: String },
     #[error("another agent of this server already runs (process {pid})")]
     Another { pid: u32 },
 }
@@ -111,11 +112,11 @@ impl Explain for AgentError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             AgentError::Another { .. } => {
-                "`pgthaw agent status` shows its state; agents of servers with the same port need different --dir"
+                "`pgthaw agent status` shows its state; agents of servers with the same port need different directories (--dir)"
                     .into()
             }
             AgentError::Hangs { .. } => "look at its log and at the free disk space, and restart it".into(),
-            _ => "start `pgthaw agent`, or give the directory of its snapshots with --dir".into(),
+            _ => "start `pgthaw agent`, or give the agent's snapshot directory with --dir".into(),
         })
     }
 }
@@ -176,7 +177,7 @@ pub fn name_of(address: &Address, container: Option<&str>) -> String {
     format!("{PREFIX}{}{}", address.port.unwrap_or(DEFAULT_PORT), parts.collect::<String>())
 }
 
-/// If the options and variables name no server, any only agent is meant.
+/// If the options and variables name no server, chooses the only agent.
 fn find_name(connection: &ConnectionArguments, directory: &Directory) -> Option<String> {
     let container = connection.container.as_deref();
     let address = find_address(connection).unwrap_or_default();
@@ -224,12 +225,12 @@ async fn find(place: &SnapshotPlace) -> Result<AgentStatus> {
         }
         Err(error) => return Err(error),
     };
-    let age = || render_age(status.written_at).trim_end_matches(" ago").to_owned();
+    let ago = || render_age(status.written_at);
     if !is_running {
-        bail!(AgentError::Gone { age: age() });
+        bail!(AgentError::Gone { ago: ago() });
     }
     if Timestamp::now().duration_since(status.written_at) > STALE {
-        bail!(AgentError::Hangs { age: age() });
+        bail!(AgentError::Hangs { ago: ago() });
     }
     Ok(status)
 }
@@ -242,14 +243,14 @@ pub async fn show(place: &SnapshotPlace, output: OutputArguments) -> Result<Exit
 
 fn render(status: &AgentStatus) -> String {
     let mut lines = vec![format!(
-        "{} {} since {} UTC (process {})",
-        status.state.name(),
+        "agent of {} (process {}): state {} since {}",
         printable(&status.address),
-        status.since.strftime("%F %T"),
-        status.pid
+        status.pid,
+        status.state.name(),
+        local_time(status.since.as_millisecond()).strftime("%F %T %Z")
     )];
     if let (Some(name), Some(taken_at)) = (&status.snapshot, status.snapshot_taken_at) {
-        lines.push(format!("newest snapshot {} of {}", printable(name), render_age(taken_at)));
+        lines.push(format!("newest snapshot {}, taken {}", printable(name), render_age(taken_at)));
     }
     if let (Some(os), Some(buffers)) = (status.os_bytes, status.buffers_bytes) {
         lines.push(format!("cached: {os} in the page cache, {buffers} in shared_buffers"));
@@ -268,7 +269,7 @@ fn render_warmth(status: &AgentStatus) -> Option<String> {
     let (warmth, wanted, missing) = (status.warmth?, status.wanted_bytes?, status.missing_bytes?);
     let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     Some(format!(
-        "warmth {} (shared_buffers {}): {missing} of the primary's {wanted} is missing",
+        "warmth {} (shared_buffers {}): {missing} of the primary's warm set ({wanted}) are not cached",
         share(warmth.os),
         share(warmth.buffers)
     ))
@@ -277,14 +278,16 @@ fn render_warmth(status: &AgentStatus) -> Option<String> {
 /// Whether the server is ready, with a sentence.
 pub fn judge(status: &AgentStatus, least: f64) -> (bool, String) {
     match (status.state, status.warmth) {
-        (AgentState::Keeping, _) => (true, "ready: the primary runs, and no restore does".to_owned()),
+        (AgentState::Keeping, _) => (true, "ready: the primary is running, and no restore is in progress".to_owned()),
         (AgentState::Following, Some(warmth)) => {
             let share = warmth.os.or(warmth.buffers).unwrap_or(0.0);
             let is_ready = share >= least;
             let text = render_warmth(status).unwrap_or_default();
             (is_ready, format!("{}: {text}", if is_ready { "ready" } else { "not ready" }))
         }
-        (AgentState::Following, None) => (false, "not ready: no warm set of the primary has been read yet".to_owned()),
+        (AgentState::Following, None) => {
+            (false, "not ready: the agent has not read the primary's warm set yet".to_owned())
+        }
         (state, _) => (false, format!("not ready: the agent is {}", state.name())),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 use serde_json::Value;
@@ -35,9 +35,9 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Interval at which a standby looks for a new warm set.
 const RECEIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between snapshots without `--every`, at least.
+/// Minimum time between snapshots without `--every`.
 const EVERY: Duration = Duration::from_secs(5 * 60);
-/// Then also the idle time after a step, in multiples of its processor time: 0.5 % of a core. Up to `REST_MAX`.
+/// Idle time after a step, in multiples of its processor time: 0.5 % of a core. The limit is `--every` or `REST_MAX`.
 const REST: u32 = 200;
 const REST_MAX: Duration = Duration::from_secs(3600);
 
@@ -54,7 +54,7 @@ const BUFFERS_SHARE: f64 = 0.95;
 const YOUNG: Duration = Duration::from_secs(600);
 
 const RETRY: Duration = Duration::from_secs(1);
-/// In a container: each connection keeps descriptors open.
+/// In a container, each connection keeps descriptors open.
 const RETRY_IN_CONTAINER: Duration = Duration::from_secs(10);
 
 /// Attempts of a restore after a start.
@@ -63,12 +63,12 @@ const WARM_PAUSE: Duration = Duration::from_secs(10);
 
 /// Steps other than restores end within this time.
 const STEP_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// The last snapshot, before the server stops.
+/// Limits the last snapshot before the server stops.
 const LAST_LIMIT: Duration = Duration::from_secs(60);
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 const HISTORY: &str = "history";
-/// Pause after a failed recording, as on a full disk; time after which one has not failed.
+/// Pause after a failed recording, as on a full disk. After `RECORDS`, a recording has succeeded.
 const RECORD_PAUSE: Duration = Duration::from_secs(600);
 const RECORDS: Duration = Duration::from_secs(30);
 
@@ -85,7 +85,7 @@ enum Step {
     Take,
     Share(PathBuf),
     Receive,
-    /// Runs beside the others. Hours.
+    /// Hours of history; runs beside other steps.
     Record(u64),
 }
 
@@ -131,16 +131,16 @@ struct Running {
     step: Step,
     pid: Option<Pid>,
     started: Instant,
-    /// Of all earlier steps.
+    /// Total of all earlier steps.
     processor_time: Duration,
-    /// When the agent sent it SIGTERM.
+    /// When the agent sent SIGTERM.
     stopped: Option<Instant>,
     task: JoinHandle<Result<Value, String>>,
 }
 
 impl Running {
     fn signal(&self, signal: Signal) {
-        // The pid of an ended process may be another's.
+        // The pid of an ended process may be reused.
         if !self.task.is_finished() {
             let _ = self.pid.map(|pid| kill_process(pid, signal));
         }
@@ -161,7 +161,7 @@ struct Agent {
     look: Option<ServerLook>,
     next_connect: Instant,
     warm_tries: u32,
-    /// Start of the server when it was last a standby.
+    /// Server's start time when last seen as a standby.
     standby_start: Option<f64>,
     /// Received WAL and when it was seen, until it is replayed.
     received_wal: VecDeque<(Instant, i64)>,
@@ -284,7 +284,7 @@ impl Agent {
     async fn look(&mut self) -> Result<ServerLook> {
         if self.session.is_none() {
             tokio::time::sleep_until(self.next_connect.into()).await;
-            // A container that was started again has other processes.
+            // A restarted container has other processes.
             self.arguments.place.connection.found = Arc::default();
             let server = connect_to_meant(&self.arguments.place.connection).await?;
             let connection = server.connect_to(&server.database).await?;
@@ -294,7 +294,7 @@ impl Agent {
         let look = read_server_look(connection).await?;
         if look.in_recovery && self.next_peek <= Instant::now() {
             self.next_peek = Instant::now() + RECEIVE_INTERVAL;
-            // The step reports errors.
+            // The step `Receive` reports errors.
             let state = read_warm_state(connection).await.ok().flatten();
             if state.is_some_and(|state| Some(state.taken_at) != lock(&self.status).snapshot_taken_at) {
                 self.next_receive = Instant::now();
@@ -411,7 +411,7 @@ impl Agent {
     }
 
     fn spawn(&self, step: Step) -> Result<Running> {
-        // Works after an update has replaced the file.
+        // This path works after an update of the file.
         let mut command = Command::new("/proc/self/exe");
         command.arg("--json").args(step.words()).args(&self.words).kill_on_drop(true);
         command.envs(self.password.as_ref().map(|password| ("PGPASSWORD", password)));
@@ -478,7 +478,7 @@ impl Agent {
             }
         }
         if stopped.is_some() {
-            // A load that was stopped says nothing about the room.
+            // A stopped load does not show whether the blocks fit.
             self.missing_before = None;
         }
         if matches!(step, Step::Warm { .. }) && stopped.is_none() {
@@ -589,7 +589,7 @@ impl Agent {
 
     fn say(&self, text: &str) {
         if !self.output.quiet {
-            terminal::print_aside(&format!("{} {text}", Timestamp::now().strftime("%F %T")), false);
+            terminal::print_aside(&format!("{} {text}", Zoned::now().strftime("%F %T")), false);
         }
     }
 
@@ -695,7 +695,7 @@ async fn serve(listener: Listener, status: Arc<Mutex<AgentStatus>>) {
     listener.run_pages(Some("/ready"), page, std::future::pending()).await;
 }
 
-/// Tells systemd, if it started the agent (sd_notify(3)).
+/// Notifies systemd, if it started the agent (sd_notify(3)).
 fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }

@@ -55,7 +55,7 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // As restore does, so that the same read limit applies.
+    // Joins cgroups as restore does: the same read limit then applies.
     server_pid.map(join_cgroups);
     let limit = find_limit(&device, None);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();

@@ -128,7 +128,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let most = curve.most_blocks();
     let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
     let how = match curve.sampling {
-        0 => "from all requests".to_owned(),
+        0 => "computed from all requests".to_owned(),
         shift => format!("estimated from the requests for one in {} blocks", 1_u64 << shift),
     };
     let first = share(curve.first_requests);

@@ -51,7 +51,7 @@ enum FilmCommand {
     ///
     /// The output for one film includes its working set over time.
     Show {
-        /// `newest`, a name (its newest film), the beginning of an entry in the list, or a file
+        /// `newest`, a name (its newest film), the first characters of an id in the list, or a file
         ///
         /// If a name has films of several clusters, the connection options select the cluster.
         film: Option<String>,
@@ -215,10 +215,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// `--seconds` or at Ctrl-C. `pgthaw run --record-only -- COMMAND` records a command.
 ///
 /// The kernel reports each request to the page cache, also for cached blocks. With pg_buffercache the film also lists the blocks of
-/// shared_buffers at the start, whose use is unknown. If BPF is unavailable, pgthaw samples the page cache several times a second. The
+/// shared_buffers at the start, perhaps not used by the sessions. If BPF is unavailable, pgthaw samples the page cache several times a second. The
 /// film then holds only pages that were loaded, by any process.
 ///
-/// `pgthaw film show` shows the film, `pgthaw run --like NAME` uses it.
+/// `pgthaw film show` shows the film, and `pgthaw run --like NAME` uses it.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
     /// Write the film to this new file
@@ -239,7 +239,7 @@ pub struct RecordArguments {
 
     /// Record this backend
     ///
-    /// Includes its parallel workers. Stops when it ends, or at Ctrl-C.
+    /// Includes the backend's parallel workers. Stops when the backend ends, or at Ctrl-C.
     #[arg(long, visible_alias = "pid", value_name = "PID", help_heading = "Record")]
     backend: Option<u32>,
 
@@ -386,7 +386,7 @@ async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progres
 pub enum SourceKind {
     /// The kernel reports each request to the page cache, with its process
     Bpf,
-    /// pgthaw samples the page cache several times a second: pages loaded by any process
+    /// pgthaw samples the page cache several times a second, and records pages loaded by any process
     Polling,
 }
 

@@ -27,7 +27,7 @@ pub struct ViewArguments {
     /// Print a row per table, partition, relation or fork
     ///
     /// `table` includes indexes, TOAST and all partitions. `partition` includes its indexes and TOAST. `relation` and `fork` include
-    /// nothing else. Default: table, with --json relation.
+    /// nothing else. Default: table, or relation with --json.
     #[arg(long, value_name = "WHAT", hide_possible_values = true, value_parser = ["table", "partition", "relation", "fork"])]
     by: Option<String>,
 
@@ -46,7 +46,7 @@ pub struct SelectionArguments {
     #[arg(short, long = "relation", value_name = "NAME")]
     relations: Vec<String>,
 
-    /// Only this schema, or schemas of this pattern: sales, 'sal*'
+    /// Only this schema, or schemas that match this pattern: sales, 'sal*'
     #[arg(short = 'n', long, value_name = "NAME", hide_short_help = true)]
     schema: Option<String>,
 }

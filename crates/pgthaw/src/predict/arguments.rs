@@ -43,7 +43,7 @@ pub struct PredictArguments {
 
     /// Forecast a recorded job, by memory size
     ///
-    /// Shows misses, reads and time. FILM is `newest`, a film's name, the beginning of an entry in `film show`, or a
+    /// Shows misses, reads and time. FILM is `newest`, a film's name, the first characters of an id in `film show`, or a
     /// file.
     #[arg(long, value_name = "FILM")]
     pub film: Option<String>,

@@ -136,7 +136,7 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Sessions idle for longer read nothing: there may be thousands of them.
+/// pgthaw skips sessions that were idle for longer: there may be thousands.
 const RECENTLY: Duration = Duration::from_secs(1);
 
 /// Only every fifth sample includes long-lived sessions: there may be thousands of them.

@@ -43,9 +43,9 @@ use device::seeks;
 /// snapshot that has at least 95 % as many blocks of each tier as the warmest. If no snapshot predates the start, it
 /// restores the newest one. It skips empty and damaged snapshots; blocks of dropped databases do not count.
 ///
-/// The restore shares the device with the server (--pace). Beside an idle server it runs at full speed.
+/// The restore shares the device with the server (--pace). If the server is idle, the restore runs at full speed.
 ///
-/// If a `pgthaw run` was killed less than 24 hours ago, pgthaw first completes its clean-up, which restores the cache from before that job.
+/// If a `pgthaw run` was killed less than 24 hours ago, pgthaw first completes its clean-up, which restores the cache as it was before that job.
 ///
 /// Exit status: 0 when everything was loaded or skipped as expected (over the budget, dropped or truncated since, server not started
 /// yet); 3 when a privilege or a capability was missing, unless this affects less than 0.1 % of the tier, or less than both 1 MB and
@@ -55,7 +55,7 @@ pub struct RestoreArguments {
     /// `best` (default), `any`, `newest`, `newest~1`, a name or a file
     ///
     /// `best` is chosen as above. `any` is the same, but if this cluster has no snapshot yet, as at the first start of a systemd unit,
-    /// the restore does nothing and succeeds. A name is one in `pgthaw snapshot list`, or the beginning of one.
+    /// the restore does nothing and succeeds. `pgthaw snapshot list` shows the names; the beginning of a name suffices.
     #[arg(default_value = BEST, hide_default_value = true)]
     pub snapshot: String,
 
@@ -70,12 +70,12 @@ pub struct RestoreArguments {
 
     /// Cache to load: os, buffers, both (default), exclusive
     ///
-    /// `exclusive` loads both. At the end it evicts the blocks in shared_buffers from the page cache.
+    /// `exclusive` loads both caches, and then evicts from the page cache the blocks that are in shared_buffers.
     #[arg(long, value_parser = ["os", "buffers", "both", EXCLUSIVE], default_value = "both")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     tier: String,
 
-    /// Load at most BYTES, hottest first, or buffers=BYTES
+    /// Load only the hottest BYTES, or buffers=BYTES
     ///
     /// BYTES (1GB is 1024 MB) limit both caches together; shared_buffers get at most half. buffers=BYTES limits only shared_buffers, and
     /// may evict other buffers. Without buffers=, pgthaw fills only free buffers. May be repeated.
@@ -85,14 +85,14 @@ pub struct RestoreArguments {
     #[command(flatten)]
     pace: PaceArguments,
 
-    /// Number of reading threads, and maximum of connections that load shared_buffers
+    /// Number of threads that read, and maximum number of connections that load shared_buffers
     ///
-    /// While live traffic waits for the disk, pgthaw uses only a few. Default: as many threads as `doctor --probe` found useful, or 16,
+    /// While live traffic waits for the disk, pgthaw uses only a few threads. Default: as many threads as `doctor --probe` found useful, or 16,
     /// and at most 8 connections. pgthaw adds connections while each adds noticeable throughput.
     #[arg(long, value_name = "N", hide_short_help = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
 
-    /// Restore a snapshot of another cluster, by the names of its relations
+    /// Restore a snapshot of another cluster, and find its relations by name
     #[arg(long, hide_short_help = true)]
     pub other_cluster: bool,
 

@@ -33,7 +33,7 @@ pub struct RunArguments {
 
     /// Preload from this film, and store no new one
     ///
-    /// A name as for --like, `newest`, the beginning of an entry in `film show`, or a file.
+    /// A name as for --like, `newest`, the first characters of an id in `film show`, or a file.
     #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
     pub film: Option<String>,
 
@@ -43,7 +43,7 @@ pub struct RunArguments {
 
     /// Only record the job's film, without a preload
     ///
-    /// The film also lists the blocks of shared_buffers before the job. --like NAME names it, --output FILE writes it to a file. If the
+    /// The film also lists the blocks of shared_buffers before the job. --like NAME names the film, --output FILE writes it to a file. If the
     /// command fails, pgthaw stores the film without the name.
     #[arg(long, conflicts_with_all = ["film", "protect", "application_name"], help_heading = "Run")]
     pub record_only: bool,

@@ -159,7 +159,7 @@ fn set_apart(
     }
 }
 
-/// Duration of the transaction count before the job. Covers two reports of a backend, one a second.
+/// Duration of the transaction count before the job: two reports of each backend, at one per second.
 const BEFORE: Duration = Duration::from_millis(2100);
 
 /// For shorter jobs, no rate of transactions is shown, because the server's statistics lag by a second.

@@ -193,7 +193,7 @@ impl Job {
         }
     }
 
-    /// Control of the clean-up. Signals in `signals::PASSED`, except SIGUSR1 and SIGUSR2, interrupt the clean-up.
+    /// Interrupts the clean-up on signals in `signals::PASSED`, except SIGUSR1 and SIGUSR2.
     pub fn interrupts(mut self) -> Arc<Control> {
         let control = Arc::new(Control::default());
         let told = Arc::clone(&control);

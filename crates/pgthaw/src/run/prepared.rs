@@ -319,7 +319,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Before the new film is stored: once this user has a film of this name, `owners_remark` returns none.
+        // Must precede storing: `owners_remark` returns none once this user has a film of this name.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {

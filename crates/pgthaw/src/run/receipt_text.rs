@@ -5,7 +5,7 @@ use terminal::printable;
 /// `unread_bytes` and `buffers_unwritten_bytes` below this size or a tenth of `brought_bytes` are not reported.
 const TOLD_MIN: u64 = 1 << 20;
 
-/// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
+/// pgthaw samples sessions every 25 ms, too rarely for jobs shorter than this.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
 const SHOWN_MIN: f64 = 0.05;

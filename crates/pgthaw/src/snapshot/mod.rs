@@ -36,7 +36,7 @@ pub struct SnapshotArguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Store which blocks are cached now, in both tiers; --quiet prints only errors
+    /// Store which blocks are cached now, in both caches; --quiet prints only errors
     Take(TakeArguments),
     /// List the snapshots, newest first, and mark the one that `restore` would choose
     List {

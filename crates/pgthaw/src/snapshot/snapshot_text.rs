@@ -120,13 +120,17 @@ pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
 pub fn render_taken(taken: &Taken) -> String {
     let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
     let amount = |state: &TierState, blocks: u64| match state {
-        TierState::Measured => bytes_of(header, blocks).to_string(),
-        TierState::Unknown { .. } => "nothing (not visible)".to_owned(),
+        TierState::Measured => Some(bytes_of(header, blocks)),
+        TierState::Unknown { .. } => None,
+    };
+    let content = match (amount(&header.os, header.os_blocks), amount(&header.buffers, header.buffer_blocks)) {
+        (Some(os), Some(buffers)) => format!("{os} of the OS page cache and {buffers} of shared_buffers"),
+        (Some(os), None) => format!("{os} of the OS page cache, without shared_buffers (not visible)"),
+        (None, Some(buffers)) => format!("{buffers} of shared_buffers, without the OS page cache (not visible)"),
+        (None, None) => "neither cache (not visible)".to_owned(),
     };
     let mut lines = vec![format!(
-        "snapshot of {} of the OS page cache and {} of shared_buffers ({})\n  {} ({file_bytes})",
-        amount(&header.os, header.os_blocks),
-        amount(&header.buffers, header.buffer_blocks),
+        "snapshot of {content} ({})\n  {} ({file_bytes})",
         counted(header.relations as usize, "relation"),
         pasted_path(path)
     )];
@@ -155,7 +159,7 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
         (true, None) => Vec::new(),
         // The server never restarted, so the newest snapshot is chosen although another is warmer.
         (true, Some(_)) => prefix("note: `pgthaw restore` uses this ", render_selected(selected)),
-        (false, _) => prefix("note: `pgthaw restore` does not use this one, but ", render_selected(selected)),
+        (false, _) => prefix("note: `pgthaw restore` does not use this new snapshot, but ", render_selected(selected)),
     }
 }
 

@@ -9,10 +9,10 @@ use crate::looking::{BudgetArguments, parse_past};
 use crate::{ConnectionArguments, PositionalArguments, SnapshotsArguments};
 use observe::time::{By, Tier};
 
-/// Show where a server's time goes, live, or serve it as metrics
+/// Show live where a server's time goes, or serve metrics
 ///
 /// Shows a screen, prints lines of JSON, or serves metrics for Prometheus. Each step shows throughput, cache hits, waits, locks, the
-/// device, checkpoints, memory and pgthaw's overhead. The screen can go back one hour, and `--replay` shows a record. Without a terminal,
+/// device, checkpoints, memory and pgthaw's overhead. The screen can go back one hour, and `--replay` shows a recorded file. Without a terminal,
 /// each step is a line of JSON. With fewer privileges pgthaw shows less, and prints what is missing and why (docs/top.md).
 #[derive(Debug, Args)]
 pub struct TopArguments {
@@ -48,7 +48,7 @@ pub struct TopArguments {
 
     /// Show the agent's history at this time
     ///
-    /// Such as 03:10 (the last one) or "2026-11-30 03:10", in local time, or RFC 3339. Without a terminal: 60 steps of JSON.
+    /// For example 03:10 (the most recent) or "2026-11-30 03:10", in local time, or RFC 3339. Without a terminal, prints 60 steps of JSON.
     #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub at: Option<Timestamp>,
 
@@ -58,7 +58,7 @@ pub struct TopArguments {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// File with the clients' secret in its first line; only its owner may have access
+    /// File whose first line is the secret that clients must send; only the file's owner may have access
     #[arg(long, value_name = "FILE", requires = "listen", hide_short_help = true)]
     pub token_file: Option<PathBuf>,
 

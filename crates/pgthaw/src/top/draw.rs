@@ -1,11 +1,10 @@
 use console::{Color, Style, measure_text_width, truncate_str};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::facts::{LABEL_CELLS, facts_of, help_lines, missing_line, told};
 use super::state::{Kind, LiveTop};
 use crate::waits::culprit_text::render_blocker;
 use crate::waits::time_text::render_top_statistics;
+use observe::stall::local_time;
 use observe::top::{Activity, Brief};
 use terminal::{Canvas, printable, shorten_middle, wrap_text};
 
@@ -76,8 +75,7 @@ fn coloured(colour: Color, text: &str, canvas: Canvas) -> String {
 
 /// `pgthaw top  /tmp:5432  14:03:10  by TOTAL  recorded to x`
 fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
-    let at = Timestamp::from_millisecond(live.shown.at_ms).unwrap_or_default();
-    let mut parts = vec![at.to_zoned(TimeZone::system()).strftime("%T").to_string()];
+    let mut parts = vec![local_time(live.shown.at_ms).strftime("%T").to_string()];
     match live.kind {
         Kind::Live if live.is_back() => parts.push("LOOKING BACK, End: now".to_owned()),
         Kind::Live => {}

@@ -20,14 +20,14 @@ use observe::Error;
 use observe::top::{History, RecordReader, TopFrame};
 use terminal::{Canvas, LiveScreen};
 
-/// Around `--at`: time on the screen, and number of printed steps.
+/// Time shown before and after `--at`, and number of printed steps.
 const AROUND_MS: i64 = 3_600_000;
 const STEPS_PRINTED: u32 = 60;
 
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let canvas = Canvas::of_stdout(arguments.ascii);
     let with_screen = !output.json && canvas.is_drawable();
-    // On a terminal that cannot show the screen, fails: JSON lines are for programs.
+    // Fails on a terminal that cannot show the screen, because JSON lines are for programs.
     if canvas.height.is_some() && !with_screen && !output.json && arguments.listen.is_none() {
         return Err(Error::DumbTerminal.into());
     }

@@ -29,7 +29,7 @@ use host::linux::count_cores;
 use host::linux::process::terminate;
 use host::linux::signals::{status_of, status_of_end};
 use host::units::counted;
-use observe::stall::StallWatch;
+use observe::stall::{StallWatch, local_time};
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use observe::top::LookBack;
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
@@ -45,8 +45,8 @@ const STEP: Duration = Duration::from_secs(1);
 /// Processes run, are ready for a processor, or wait for an event. Also shows which sessions block others, sessions idle in a transaction,
 /// and writers of temporary files. Measures for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30.
 ///
-/// As root, a BPF program in the kernel assigns every nanosecond of every server process to running, ready or a wait
-/// event, and pgthaw prints what this costs. With fewer privileges, pgthaw samples wait events, in the processes'
+/// If pgthaw runs as root, a BPF program in the kernel assigns every nanosecond of every server process to running, ready or a wait
+/// event, and pgthaw prints the overhead. With fewer privileges, pgthaw samples wait events, in the processes'
 /// memory or over SQL. Times are then estimates, without counts. docs/waits.md describes the measurement.
 #[derive(Debug, Args)]
 pub struct WaitsArguments {
@@ -275,18 +275,17 @@ impl Following<'_> {
         watch: &mut Watch,
         source: &mut BudgetedSource,
     ) -> Result<(), Error> {
-        let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
-        let (gone, now) = (clock(gone_ms), clock(read_wall_ms()));
+        let [gone, now] = [gone_ms, read_wall_ms()].map(|ms| local_time(ms).strftime("%T %Z").to_string());
         let was_restarted = here.started_at != self.started_at;
         if was_restarted {
             let stalls = here.stalls(self.target);
             watch.follow_restart(here.names, Some(stalls));
             self.started_at = here.started_at;
             self.remarks.push(format!(
-                "the server restarted: it stopped at {gone}, and the measurement continued at {now} UTC; all figures include the time before the restart"
+                "the server restarted: it stopped at {gone}, and the measurement continued at {now}; all figures include the time before the restart"
             ));
         } else {
-            self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now} UTC"));
+            self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now}"));
         }
         watch.follow(here.who, here.roster);
         // Other sources need no session and continued during the outage.

@@ -1,7 +1,6 @@
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
-use jiff::Timestamp;
-use observe::stall::Stall;
+use observe::stall::{Stall, local_time};
 use observe::time::{FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
@@ -60,23 +59,23 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
 fn render_head(report: &TimeReport) -> String {
     let processes = counted(report.processes, "process");
     if let Some((begin_ms, end_ms)) = report.recorded_ms {
-        let day = |ms| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%F %T").to_string();
+        let day = |ms| local_time(ms).strftime("%F %T").to_string();
         return format!(
-            "history from {} to {} UTC: {} of {processes}, sampled once a second; times are estimates",
+            "history from {} to {}: pgthaw sampled {processes} once a second for {}; times are estimates",
             day(begin_ms),
             day(end_ms),
             render_ns(report.length_ns)
         );
     }
     let how = match report.source {
-        Tier::Bpf => "every process switch counted in the kernel",
+        Tier::Bpf => "the kernel counted every process switch",
         Tier::Memory => {
             let looks = looks_in_words(looks_after(&report.reductions));
-            &format!("wait events read from the processes' memory {looks}; times are estimates")
+            &format!("wait events were read from the processes' memory {looks}; times are estimates")
         }
-        Tier::Sql => "wait events read from pg_stat_activity 10 times a second; times are estimates",
+        Tier::Sql => "wait events were read from pg_stat_activity 10 times a second; times are estimates",
     };
-    format!("{} of {processes}, {how}", render_ns(report.length_ns))
+    format!("measured {processes} for {}; {how}", render_ns(report.length_ns))
 }
 
 pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) -> Vec<String> {
@@ -227,7 +226,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     for refused in &report.refused {
         let source = refused.source.name();
         let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        lines.push(format!("not possible with {source}: {}{remedy}", refused.reason));
+        lines.push(format!("the source {source} is unavailable: {}{remedy}", refused.reason));
     }
     if report.source != Tier::Bpf {
         lines.push(BIAS.to_owned());
@@ -250,7 +249,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     let uncounted =
         uncounted.map(|why| format!(" not counting the BPF programs, whose cost cannot be limited here ({why})"));
     format!(
-        "cost: {}{} of pgthaw itself{}{}",
+        "cost: {}{} of processor time in pgthaw itself{}{}",
         kernel.unwrap_or_default(),
         render_ns(cost.own_cpu_ns),
         cost.share(length_ns).map(share).unwrap_or_default(),

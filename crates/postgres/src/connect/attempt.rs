@@ -190,7 +190,7 @@ async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &
 
 // ---- plain server ----
 //
-// For the results store: no retries, first host, this process's user.
+// The results store connects to the first host as this process's user, without retries.
 
 #[derive(Clone, Debug)]
 pub struct PlainServer {

@@ -84,7 +84,10 @@ fn parse_pairs(text: &str) -> Result<Parameters> {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, behind) = rest.split_at(end);
         let Some(behind) = behind.trim_start().strip_prefix('=') else {
-            let place = if before.is_empty() { "its first word".into() } else { format!("a word after {before}=") };
+            let place = match before.as_str() {
+                "" => "its first word".to_owned(),
+                before => format!("a word after the value of {before}"),
+            };
             return Err(invalid(format!("{place} has no \"=\": put a value with spaces in single quotes")));
         };
         let (value, behind) = take_value(behind.trim_start())
@@ -375,7 +378,7 @@ fn service_files(file: Option<&str>) -> Vec<PathBuf> {
     of_user.into_iter().chain([of_system.join("pg_service.conf")]).collect()
 }
 
-/// `None` without such a file or service. Like libpq: no quotes, no escapes.
+/// `None` without such a file or service. Like libpq, supports neither quotes nor escapes.
 fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
     let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
         Err(error) if error.kind() == NotFound => return Ok(None),

@@ -277,7 +277,7 @@ impl Candidate {
     }
 
     pub fn describe(&self, user: Option<String>) -> Address {
-        // --container or --data-dir leads there.
+        // pgthaw finds this host without -h.
         let is_found = self.is_in_container() || self.host == default_host(self.port);
         Address {
             host: (!is_found).then(|| self.host.clone()),

@@ -74,7 +74,7 @@ pub struct ActingAs<F> {
 }
 
 impl<F: Future> ActingAs<F> {
-    /// Requires root unless it is this user.
+    /// Requires root unless `user` is this process's user.
     pub fn new(user: &SystemUser, inner: F) -> ActingAs<F> {
         ActingAs { user: user.uid, inner: Box::pin(inner) }
     }

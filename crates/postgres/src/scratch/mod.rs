@@ -316,7 +316,7 @@ impl ScratchCluster {
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Of conflicting options, the server uses the last, so the owner's precede pgthaw's.
+        // The last of conflicting options wins, so the owner's precede pgthaw's.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -479,7 +479,7 @@ impl ScratchCluster {
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Running server. Closing the pipe makes the watcher stop the postmaster.
+/// Closing the pipe makes the watcher stop the postmaster.
 #[derive(Debug)]
 pub struct RunningServer {
     pub postmaster: Child,

@@ -1,4 +1,4 @@
--- A row has up to 65,536 blocks of 2 bytes: aggregation costs less than a row for each.
+-- A row has up to 65,536 block numbers of 2 bytes: aggregation costs less than a row per block.
 SELECT
     reltablespace,
     reldatabase,

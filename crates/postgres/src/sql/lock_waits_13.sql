@@ -1,4 +1,4 @@
--- Processes that wait for a lock, or block such a process. Of a prepared transaction (pid 0) or an ended process, only
+-- Processes that wait for a lock, or block such a process. For a prepared transaction (pid 0) or an ended process, only
 -- the pid is known. If a process waits for a transaction, the relation is that of its tuple lock. Without a tuple lock,
 -- it is the table that the process writes to, if there is only one.
 -- pg_blocking_pids locks the lock manager for some 0.1 ms. It runs for at most 500 waits: the oldest first, waits

@@ -1,5 +1,5 @@
 -- Blocks of the ranges [starts, ends), up to the fork's current end: it may be truncated or dropped (NULL). Exact
--- argument types, so that no overload of {schema}.pg_prewarm fits better.
+-- argument types ensure that no overload of {schema}.pg_prewarm fits better.
 -- Only the unqualified unnest accepts several arrays, hence generate_subscripts.
 SELECT coalesce(pg_catalog.sum(
     CASE WHEN range.first < size.blocks

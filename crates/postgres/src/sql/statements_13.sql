@@ -1,4 +1,4 @@
--- Excludes I/O waits, if track_io_timing is on. Since 17 the I/O times begin with "shared_".
+-- Excludes I/O waits, if track_io_timing is on. Since 17 the I/O columns begin with "shared_".
 SELECT
     coalesce(pg_catalog.sum(calls), 0)::pg_catalog.float8 AS calls,
     coalesce(pg_catalog.sum(total_exec_time - {prefix}blk_read_time - {prefix}blk_write_time), 0)::pg_catalog.float8 AS milliseconds

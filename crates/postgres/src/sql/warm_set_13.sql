@@ -1,4 +1,4 @@
--- Larger rows are not from pgthaw: 64 MB are the bitmap of some 4 TB. Compression would hide a size.
+-- Larger rows are not from pgthaw: 64 MB are the bitmap of some 4 TB. pg_column_size would return compressed sizes.
 SELECT path, fork, relation, relation_blocks, tiers, heats, bitmaps
 FROM pgthaw.warm_set
 WHERE pg_catalog.octet_length(path) < 1000

@@ -1,4 +1,4 @@
--- A standby that does not answer must not hold up the agent, nor a lost row matter: the next cycle writes again.
+-- An unresponsive standby must not block the agent. Lost rows do not matter: the next cycle writes again.
 SELECT
     pg_catalog.set_config('synchronous_commit', 'off', true),
     pg_catalog.set_config('lock_timeout', '2s', true),

@@ -1,4 +1,4 @@
--- The newest format comes first: another pgthaw may have written beside this one.
+-- The newest format comes first: another version of pgthaw may have added a row.
 SELECT
     format,
     system_identifier,

@@ -61,8 +61,8 @@ impl Forecast {
 /// While others use the device, reading hot blocks first may add this share of device time.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
-/// Factor on the cost of a read while others use the device: eight clients with cold rows take two of three reads, so
-/// fewer, larger reads load hot blocks sooner.
+/// Factor on the cost of a read while others use the device. Eight clients with uncached rows issue two of three
+/// reads, so fewer, larger reads load hot blocks sooner.
 const SHARED_READ_WORTH: f64 = 3.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +258,7 @@ impl Plan {
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
-        // At equal heat, indexes come first: each lookup needs them. A step's index orders by fork and block.
+        // At equal heat, indexes come first: each lookup needs them. The last key orders steps by fork and block.
         let is_table = |step: &Step| !self.forks[self.slices[step.slice as usize].fork as usize].is_index;
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];

@@ -26,7 +26,7 @@ use postgres::DataDirectory;
 
 pub use store::{DeviceRecord, ProfileStore, StoredDevice};
 
-/// Time limit, unless the device hangs.
+/// A probe's time limit, unless the device hangs.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
 
 const SMALL_READ: u64 = 8 << 10;
@@ -286,7 +286,7 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
     numbered.flat_map(of_file).collect()
 }
 
-/// Time at the start of each phase that is not measured, but at most the share `DISCARDED_RATIO` of the phase. The
+/// Unmeasured time at the start of each phase, at most the share `DISCARDED_RATIO` of the phase. The
 /// kernel's limiter (blk-throttle) works in slices of 100 ms. At first it allows the reads of more than two slices at
 /// once.
 const DISCARDED: Duration = Duration::from_millis(200);
@@ -381,7 +381,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. If reads come in bursts, only whole bursts count, from a burst's start to a later one's.
+/// Reads per second. If reads come in bursts, only the bursts between the first and last pause count.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 /// A rate above this multiple of the limit was measured before the limit took effect.
 const UNFELT_RATIO: f64 = 1.15;
 
-/// Accepted values: a file is untrusted text.
+/// Accepted values in a stored profile, which is untrusted text.
 const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 

@@ -324,7 +324,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // Counted again: during the wait, the server may have read pages.
+        // Counts again, because the server may have read pages during the wait.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -435,7 +435,7 @@ pub fn let_go(
 
 // Detects eviction of loaded pages: a restore that cannot keep them is pointless.
 
-/// A slice is checked after this many later ones began, so its last reads are over.
+/// A slice is checked after this many later slices began, when its last reads have ended.
 const SLICES_LATER: usize = 2;
 const SAMPLE_READS: usize = 256;
 const SAMPLE_READS_MIN: usize = 32;

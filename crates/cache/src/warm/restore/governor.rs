@@ -232,7 +232,7 @@ impl Governor {
         self.lock().has_no_server = true;
     }
 
-    /// Whether the server's processes were ever visible; not if it is in another pid namespace.
+    /// Whether the server's processes were ever visible; false if they are in another pid namespace.
     pub fn has_seen_server(&self) -> bool {
         self.lock().is_seen
     }
@@ -447,7 +447,7 @@ impl Governor {
 // Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
 // Users' throughput is invisible, so CPU time is the measure. A transaction needs the same CPU time whether or not it
-// waited. Every other second, tries another share.
+// waited. pgthaw tries another share every other second.
 
 /// Largest share; the rest keeps the device unsaturated (docs/decisions/below-saturation.md).
 pub const SHARE_MAX: f64 = 0.93;

@@ -113,7 +113,7 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// The last value has the files that the first pass found missing or empty.
+    /// The last returned value lists the files that the first pass found missing or empty.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
@@ -423,8 +423,8 @@ impl Room for SystemRoom {
     }
 }
 
-/// Joins the server's cgroups, except in a dry run: loaded pages are charged there, and its read limit applies. Remarks
-/// say which could not be joined.
+/// Joins the server's cgroups, except in a dry run: loaded pages are charged there, and their read limit applies.
+/// Remarks name cgroups that could not be joined.
 pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Vec<String>) {
     let own_pid = std::process::id();
     let (pid, remarks) = match postmaster_pid {
@@ -455,7 +455,7 @@ impl Lent {
     }
 }
 
-/// Joins the server's cgroup for memory if that of either process is limited, and for disks if the server's limits
+/// Joins the server's memory cgroup if either process has a memory limit, and the server's I/O cgroup if that limits
 /// reads.
 pub fn join_cgroups(postmaster_pid: u32) -> Vec<String> {
     let limits = [std::process::id(), postmaster_pid].map(|pid| read_memory_limit(pid).ok().flatten());

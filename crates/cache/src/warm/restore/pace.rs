@@ -87,7 +87,7 @@ impl Pace {
         }
     }
 
-    /// Waits until `bytes` may be read; false if the user interrupted it.
+    /// Waits until `bytes` may be read; returns false if interrupted.
     pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
         if let Some(turn) = self.take_turn(bytes) {
             return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();

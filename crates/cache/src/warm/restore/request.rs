@@ -18,7 +18,7 @@ const REMARKED_MIN: Bytes = Bytes(1 << 20);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions {
     pub device: PlannedDevice,
-    /// A rotational device, read in physical order.
+    /// Whether the device is rotational and read in physical order.
     pub seeks: bool,
     pub threads: usize,
     pub sharing: Sharing,

@@ -155,7 +155,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Children started later are limited too, present ones are not.
+    /// Also limits children that start later, but not present ones.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))

@@ -183,7 +183,7 @@ fn join_of(controller: Controller, pid: u32) -> Result<(), Error> {
     move_to(&Hierarchy::find(controller)?.directory_of(pid)?)
 }
 
-/// Cgroups of this process for memory and disks, to return to.
+/// Memory and I/O cgroups to which this process can return.
 pub fn find_home() -> Vec<PathBuf> {
     let find = |controller| Hierarchy::find(controller)?.directory_of(std::process::id());
     [Controller::Memory, Controller::Io].into_iter().filter_map(|controller| find(controller).ok()).collect()

@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// The study's unmount commands, to use after a killed run.
+/// File with the study's unmount commands, for a later run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 

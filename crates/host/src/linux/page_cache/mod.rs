@@ -1,4 +1,4 @@
-//! Access to the page cache by file. A trait, so that tests can simulate 2 TB or lost pages.
+//! Access to the page cache by file, through traits: tests simulate 2 TB or lost pages.
 
 use std::fs;
 use std::path::Path;
@@ -120,7 +120,7 @@ pub fn append(runs: &mut Vec<PageRange>, run: PageRange) {
     }
 }
 
-/// Longer read-ahead gains little and delays a stop. Far below /proc/sys/fs/pipe-max-size.
+/// Longer read-ahead gains little, delays a stop, and may exceed /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
 /// Shorter read-ahead gains little.

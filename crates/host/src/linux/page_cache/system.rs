@@ -102,7 +102,7 @@ impl PageCache for SystemPageCache {
         const PAGES: u64 = 1024;
         let failed = |source| Error::Call { action: "write a scratch file", source };
         let mut scratch = tempfile::tempfile().map_err(failed)?;
-        // One page at a time: a single write may become one large folio.
+        // A single write of all pages could become one large folio.
         let page = vec![7; self.page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
         let file = self.adopt(with_facts(scratch).map_err(failed)?, Path::new("a scratch file"));
@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move recently used pages to its active list now, not in batches per processor (`mm/swap.c`), by
-/// trying to drop a dirty page, which fails.
+/// Tries to drop a dirty page. This fails, but makes the kernel move recently used pages to its active list now, not in
+/// batches per processor (`mm/swap.c`).
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -137,7 +137,7 @@ fn settle_lists(page: &[u8]) -> io::Result<()> {
 
 #[derive(Debug)]
 pub struct VisibilityTest {
-    /// False if this user may not see absent pages: mincore(2) reports them as present.
+    /// False if mincore(2) reports absent pages as present, because this user lacks permission.
     pub mincore_is_true: bool,
     pub cachestat: io::Result<bool>,
 }
@@ -202,7 +202,7 @@ struct SystemFile {
 }
 
 impl SystemFile {
-    /// As `can_do_mincore` of `mm/mincore.c`; otherwise mincore(2) reports all pages as resident.
+    /// Repeats the check `can_do_mincore` of `mm/mincore.c`. If it fails, mincore(2) reports all pages as resident.
     fn is_residency_visible(&self) -> bool {
         self.owner == geteuid().as_raw()
             || (self.cache.capable_of_fowner && is_known_user(self.owner))
@@ -234,7 +234,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares cachestat(2) and mincore(2) on a cached page; without one, on a page that is read, then dropped.
+    /// Compares cachestat(2) and mincore(2) on a cached page. If none is cached, reads a page and then drops it.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);

@@ -46,7 +46,7 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Whether the user's own script ran: how many pages it reads then does not follow from `scale`.
+    /// Whether the user's own script ran. The number of pages that it reads does not follow from `scale`.
     pub is_own_script: bool,
     /// Whether something besides the workload read the data: the warm-up model then does not apply.
     pub has_warmer: bool,

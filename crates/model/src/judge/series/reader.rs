@@ -299,7 +299,7 @@ impl Reader {
     }
 }
 
-/// Up to this share of an interval, a remainder is ignored when intervals are counted.
+/// A remainder up to this share of an interval is ignored when intervals are counted.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {

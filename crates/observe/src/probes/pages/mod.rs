@@ -43,7 +43,7 @@ const LOST: u32 = 0;
 const AGAIN_BELOW: u32 = 1;
 const LOST_OF_OTHERS: u32 = 2;
 
-/// Unloaded on drop or at the end of this process.
+/// Drop, or this process's end, unloads the BPF programs.
 pub struct PageProbe {
     ebpf: Ebpf,
     files: HashMap<MapData, [u64; 2], FileRecord>,

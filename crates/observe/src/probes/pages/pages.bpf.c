@@ -41,7 +41,7 @@ struct key {
 };
 
 struct file {
-    // From 1.
+    // Starts at 1.
     u32 number;
     // Range in the bitmaps: first word and number of units.
     u32 first_word;
@@ -78,7 +78,7 @@ struct event {
     u32 kind;
 };
 
-// Without memory in advance, because allocating all entries takes longer than the rest of loading.
+// Entries are not preallocated, because allocating all entries takes longer than the rest of loading.
 struct {
     __uint(type, MAP_HASH);
     __uint(max_entries, 1);
@@ -102,9 +102,9 @@ RING(events, 1 << 24);
 RING(arrivals, 1 << 14);
 
 // Indexes of `controls`.
-// LOST: number of events that were lost, except those of processes with the role OTHER.
+// LOST: number of lost events, except those of OTHER processes.
 // AGAIN_BELOW: limit, 0 to 2^32. Requests for units with a lower hash are reported each time.
-// LOST_OF_OTHERS: number of requests that were lost, except those of processes with the role WANTED.
+// LOST_OF_OTHERS: number of lost requests, except those of WANTED processes.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
@@ -181,7 +181,7 @@ INLINE u32 hash(u32 value)
     return value ^ value >> 16;
 }
 
-// Population count. As a global function it is verified only once.
+// As a global function, this is verified only once.
 __attribute__((noinline)) u64 count_units(u64 units)
 {
     units -= units >> 1 & 0x5555555555555555ull;
@@ -194,7 +194,7 @@ __attribute__((noinline)) u64 count_units(u64 units)
 __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
 {
     u64 found = 0;
-    // Without branches, because the verifier would follow each path.
+    // The loop avoids branches, because the verifier would follow each path.
 #pragma clang loop unroll(disable)
     for (u32 bit = 0; bit < 64; bit++)
         found |= (hash(first + bit) - below) >> 63 << bit;
@@ -212,7 +212,7 @@ INLINE u64 sampled(u32 first, u64 units, u32 from, u32 to)
 }
 
 // `at`: position in the bitmaps; above 32 bits, the hashed number of the first unit. `range`: `from` and `to`.
-// A global function, so that it is verified once and not for each step of the loop.
+// A global function, so that it is verified only once.
 __attribute__((noinline)) int request(u64 file_word, u64 pid_role, u64 at_hashed, u64 range)
 {
     struct place place = {file_word >> 32, file_word, pid_role >> 32, pid_role};

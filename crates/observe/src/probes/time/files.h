@@ -115,7 +115,7 @@ struct call {
     u64 until;
     u32 number;
     u32 descriptor;
-    // Number of the process's write calls so far, to distinguish successive calls of the same kind for a file.
+    // Number of the process's write calls, to distinguish successive calls of the same kind for a file.
     u64 written;
     struct file_key file;
     // Writes by all processes between the file's last sync and this call.

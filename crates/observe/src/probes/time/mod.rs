@@ -59,7 +59,7 @@ const LOST_PROCESSES: u32 = 0;
 const LOST_CALLS: u32 = 1;
 const LOST_OF_FILES: u32 = 2;
 
-/// Unloaded on drop or at the end of this process.
+/// Drop, or this process's end, unloads the BPF programs.
 pub struct TimeProbe {
     ebpf: Ebpf,
     words: SharedWords,
@@ -94,7 +94,7 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // If this is unreadable, the BPF program does not cache addresses of event numbers.
+        // If the pointer is unreadable, the BPF program does not cache addresses of event numbers.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader

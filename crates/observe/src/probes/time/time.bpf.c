@@ -50,7 +50,7 @@ INLINE void count_lost(u32 what)
 
 enum state { FREE, RUNNING, READY, WAITING };
 
-// Aligned, so that a short wait changes only one cache line.
+// Statistic, aligned so that a short wait changes only one cache line.
 struct lined {
     struct statistic statistic;
 } __attribute__((aligned(64)));
@@ -84,7 +84,7 @@ struct slot {
     // Runs whose start was missed. Their length is from the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
-    // Number of waits whose wakeup was missed. Their length includes the time that the process was ready to run.
+    // Waits whose wakeup was missed. They include the wait for a processor.
     u64 wakes_missed;
     u32 pid;
     u32 padding;
@@ -142,7 +142,7 @@ INLINE struct slot *find_slot(u32 pid)
 INLINE void begin_or_end_write(struct slot *slot)
 {
     if (stores_in_order) {
-        // One writer at a time: under the run queue's lock, or the process itself.
+        // Writes to a slot never overlap: the run queue's lock or the process itself orders them.
         BARRIER();
         slot->sequence += 1;
         BARRIER();
@@ -241,7 +241,7 @@ INLINE u32 read_event(struct slot *slot, u32 state)
     if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
     slot->event_at = 0;
-    // PostgreSQL 13: a process without a shared memory entry.
+    // In PostgreSQL 13, the process has no shared memory entry.
     if (!pointer)
         return 0;
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
@@ -299,7 +299,7 @@ int time_switch(u64 *ctx)
     if (next)
         ask_ahead(next);
     if (slot) {
-        // Preempted, or woken before it slept.
+        // The process was preempted, or was woken before it slept.
         int can_run = (ctx[0] & 0xff) || !(u32)ctx[3];
         u32 event = can_run ? 0 : read_event(slot, (u32)ctx[3]);
         now = bpf_ktime_get_ns();

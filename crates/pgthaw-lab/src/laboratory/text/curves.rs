@@ -41,7 +41,7 @@ fn render_verdict(judgement: &Judgement) -> String {
 pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     match judgement.verdict {
         Verdict::Steady => "steady",
-        Verdict::NotReached if judgement.undecided.is_some() => "undecided whether it is steady",
+        Verdict::NotReached if judgement.undecided.is_some() => "steady state undecided",
         Verdict::NotReached => "steady state not reached",
         Verdict::Periodic => "periodic",
         Verdict::Degrading => "degrading",
@@ -52,7 +52,7 @@ fn warmth_name(warmth: &Warmth) -> &'static str {
     match warmth.is_warm {
         Some(true) => "warm",
         Some(false) => "not warm",
-        None => "unknown whether it is warm",
+        None => "unknown whether the server is warm",
     }
 }
 
@@ -103,16 +103,16 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
 pub(super) fn render_fit(fit: &Fit) -> String {
     let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
     // Without bounds, the value is undetermined.
-    let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
-        estimate.low.zip(estimate.high).map_or("not known".to_owned(), |(low, high)| {
+    let range = |estimate: Estimate, render: &dyn Fn(f64) -> String, unknown: &str| {
+        estimate.low.zip(estimate.high).map_or(unknown.to_owned(), |(low, high)| {
             format!("{} ({} to {})", render(estimate.value), render(low), render(high))
         })
     };
     format!(
-        "cold {}, warm {}, pages {}; the measured curve deviates from this fit by {:.1} %",
-        range(fit.cold_seconds, &milliseconds),
-        range(fit.hit_seconds, &milliseconds),
-        range(fit.pages, &render_short),
+        "a transaction takes {} cold and {} warm, and the load uses {} pages; the measured curve deviates from this fit by {:.1} %",
+        range(fit.cold_seconds, &milliseconds, "an unknown time"),
+        range(fit.hit_seconds, &milliseconds, "an unknown time"),
+        range(fit.pages, &render_short, "an unknown number of"),
         100.0 * fit.residual_share
     )
 }
@@ -197,7 +197,7 @@ mod tests {
             Fit { cold_seconds: known(0.016), hit_seconds, pages: known(800.0), residual_share: 0.056, clients: 1 };
         assert_eq!(
             render_fit(&fit),
-            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the measured curve deviates from this fit by 5.6 %"
+            "a transaction takes 16.000 ms (8.000 ms to 32.000 ms) cold and an unknown time warm, and the load uses 800 (400 to 1600) pages; the measured curve deviates from this fit by 5.6 %"
         );
     }
 }

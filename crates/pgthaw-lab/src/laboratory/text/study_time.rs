@@ -122,7 +122,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(one) = most(TimeFigures::processors_used) {
         let used = one.time.processors_used();
-        let judged = if used <= 1.02 * there { "possible" } else { "impossible: the measurement is wrong" };
+        let judged = if used <= 1.02 * there { "plausible" } else { "impossible: the measurement is wrong" };
         notes.push(format!(
             "check: the server used at most {used:.2} of {}, which is {judged}",
             counted(processors, "processor")

@@ -124,7 +124,6 @@ pub fn render_disk(disk: &Disk) -> String {
         Some(why) => format!("{} ({limits}) is NOT in force: {why}", disk.name),
         None => format!("{}: {limits}", disk.name),
     };
-    // In the unit of /sys/block/NAME/queue/read_ahead_kb.
     let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {bytes}")) else {
         return limits;
     };

@@ -111,7 +111,7 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
 
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// A line of verdicts per warmer; after that of `nothing`, the model's fits.
+/// Renders verdicts, a line per warmer. The model's fits follow `nothing`.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =
@@ -191,7 +191,7 @@ mod tests {
         let (seen, open) = (judged(None), judged(Some(Undecided::TooShort)));
         assert_eq!(
             render_counts(&[&seen, &open, &open], None, 3),
-            "steady state not reached (1 of 3); undecided whether it is steady (2 of 3)"
+            "steady state not reached (1 of 3); steady state undecided (2 of 3)"
         );
     }
 }

@@ -214,7 +214,7 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Apart from a missing last line and rounding to one decimal.
+/// Whether progress lines and count agree, apart from rounding and a missing last line.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
@@ -269,7 +269,7 @@ fn choose_partners(
 
 /// Distance of a partial log from a report, if their names match (`a.4711`, `a.out`) or no other files exist.
 const PART_NAMED: f64 = 1e100;
-/// Distance otherwise. Complete logs are nearer.
+/// Distance of other partial logs. Complete logs are nearer.
 const PART_NAMELESS: f64 = 1e101;
 
 fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>> {
@@ -331,7 +331,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
 /// Maximum share of a run's transactions in its last interval, which pgbench never logs.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Estimated seconds that the transactions missing in the log took. `None` if too many are missing.
+/// Estimated seconds of the transactions missing in the log; `None` if too many.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
@@ -401,7 +401,7 @@ pub struct Survey {
     pub skipped: u64,
     pub scripts: u32,
     clients: BTreeMap<u32, Numbers>,
-    /// Begin of the first transaction and end of the last, in microseconds since 1970.
+    /// Start of the first transaction and end of the last, in microseconds since 1970.
     pub span_us: Option<(i64, i64)>,
     /// Largest step back between the timestamps of two lines, in microseconds.
     pub back_us: i64,
@@ -430,7 +430,7 @@ impl Survey {
         if survey.clients().1 > CLIENTS_MAX {
             let most = CLIENTS_MAX - 1;
             let problem =
-                format!("it has a client number above {most}, but a server accepts at most {CLIENTS_MAX} clients");
+                format!("the log has a client number above {most}, but a server accepts at most {CLIENTS_MAX} clients");
             return Err(edited(path, &problem));
         }
         Ok(survey)
@@ -501,7 +501,7 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Microseconds from a full second to the first transaction's begin; each second of the run begins with it.
+    /// Microseconds from a full second to the first transaction's start. Seconds of the run start at this offset.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
@@ -510,7 +510,7 @@ impl Survey {
         Timestamp::from_microsecond(self.span_us?.0).ok()
     }
 
-    /// First second, and the one after the last. Seconds begin at [`Survey::offset_us`].
+    /// First second, and the second after the last. Seconds begin at [`Survey::offset_us`].
     pub fn seconds(&self) -> Option<(i64, i64)> {
         let (begun_us, ended_us) = self.span_us?;
         let ended_us = ended_us.saturating_sub(self.offset_us());
@@ -538,7 +538,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by the clients' sequence numbers, which have no gaps, even if lines are missing.
+    /// Derives the number of transactions from the clients' sequence numbers, even if lines are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
@@ -572,7 +572,7 @@ struct Scope {
     tables: Vec<(PathBuf, Timestamp)>,
 }
 
-/// pgbench-tools needs 2.
+/// Directory levels. pgbench-tools needs 2.
 const DEPTH_MAX: usize = 8;
 
 /// Returns whether the directory contains any result, even a known one.
@@ -712,7 +712,7 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<()> {
     let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
     let problem = wrong.or(more_threads.map(|(threads, clients)| {
         let (threads, clients) = (counted(threads, "thread"), counted(clients, "client"));
-        format!("it has {threads} for {clients}, but pgbench never has more threads than clients")
+        format!("the report shows {threads} for {clients}, but pgbench never has more threads than clients")
     }));
     problem.map_or(Ok(()), |problem| Err(edited(path, &problem)))
 }
@@ -720,7 +720,7 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<()> {
 fn edited(path: &Path, problem: &str) -> Error {
     Error::Unfit {
         problem: format!("{}: {problem}", path.display()),
-        remedy: "import the file as pgbench wrote it: this one was edited or is damaged".to_owned(),
+        remedy: "import the file as pgbench wrote it: this file was edited or is damaged".to_owned(),
     }
 }
 

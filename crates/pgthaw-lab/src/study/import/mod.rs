@@ -220,7 +220,7 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
             _ => option.replace('_', " "),
         };
         let what = format!("the {name} is not in the imported files: pgthaw assumes {otherwise}");
-        findings.push(Finding::Assumed { what, how: format!("set {option}=") });
+        findings.push(Finding::Assumed { what, how: format!("import again with {option}=") });
         otherwise
     })
 }
@@ -234,7 +234,7 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     let what = format!(
         "the files do not show the requested rate: pgthaw assumes the rate at which transactions were scheduled, about {rate} per second"
     );
-    findings.push(Finding::Assumed { what, how: "set rate=".to_owned() });
+    findings.push(Finding::Assumed { what, how: "import again with rate=".to_owned() });
     (rate > 0.0).then_some(due_per_second)
 }
 
@@ -288,7 +288,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
     let version = version.unwrap_or_default();
     let unknown = || "unknown".to_owned();
     let unchecked = Finding::Assumed {
-        what: "imported: pgthaw neither checked the start state nor saw the server, the machine and its reads".into(),
+        what: "imported: the start state was not checked, and the server, the machine and its reads are unknown".into(),
         how: "measure with `pgthaw bench` to record these facts".into(),
     };
     SweepRun {
@@ -354,14 +354,14 @@ fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Opti
 fn refuse(label: &str, said: &str) -> Error {
     Error::Unfit {
         problem: format!("{label}: {said}"),
-        remedy: "omit the key, or import these files separately".to_owned(),
+        remedy: "omit this KEY=VALUE, or import these files in another command".to_owned(),
     }
 }
 
 /// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A run may stall at its end: maximum duration is twice its log's length plus this.
+/// The requested duration may exceed twice the log's by this: a run may stall.
 const SILENT_SECONDS: f64 = 60.0;
 
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {

@@ -18,7 +18,7 @@ const SECONDS_MAX: i64 = 31 * 24 * 3600;
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
-/// Maximum number of scripts (MAX_SCRIPTS in pgbench.c).
+/// MAX_SCRIPTS in pgbench.c.
 const SCRIPTS_MAX: u32 = 128;
 
 #[derive(Debug, Default)]
@@ -27,12 +27,12 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     pub latency: Option<LatencyHistogram>,
     pub scripts: Vec<ScriptLatency>,
-    /// Time from the first transaction's begin to the last one's end in the log.
+    /// Time in the log from the first transaction's start to the last one's end.
     pub lasted_seconds: Option<f64>,
     /// Seconds that `samples` cover; `None` if they cover the whole run.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Otherwise by longer intervals.
+    /// False if samples are estimates.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }
@@ -150,7 +150,7 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured> {
     let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
     measured.findings.extend(width.is_none().then(|| Finding::Assumed {
         what: "the log has one interval of unknown length: pgthaw assumes 1 s".to_owned(),
-        how: "set seconds= to the time that pgbench ran".to_owned(),
+        how: "import again with seconds= set to the time that pgbench ran".to_owned(),
     }));
     Ok(measured)
 }

@@ -8,7 +8,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Returns UTF-8. Other text passes unchanged.
+/// Decodes gzip and UTF-16. Other text passes unchanged.
 pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     match source.fill_buf()?.starts_with(&GZIP) {

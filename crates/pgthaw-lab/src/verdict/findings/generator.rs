@@ -2,7 +2,7 @@ use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, Sw
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// Minimum processor use of a saturated thread ÷ its use in the calibration, or else one core.
+/// Minimum processor use of a saturated thread ÷ its calibrated use (without calibration ÷ one core).
 const NEAR: f64 = 0.9;
 
 /// Calibrations below this share of a core are ignored: probably the server was the limit.

@@ -16,7 +16,7 @@ use trial::{find_few, find_missed_rate, find_nothing_served, find_short_run, fin
 pub use generator::busiest_thread;
 pub use trial::{Circumstances, TableGrowth, compute_trial_verdicts};
 
-/// Findings that are known before the first trial. `disks` is by name of disk, `builds` by name of server.
+/// Findings that are known before the first trial. The keys of `disks` are disk names, those of `builds` server names.
 pub fn compute_start_verdicts(
     sweep: &Sweep,
     disks: &BTreeMap<String, Disk>,

@@ -16,8 +16,8 @@ use postgres::{ServerStatistics, Wait};
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors are full if busy for at least the share `BUSY` of the time. pgbench is reported if it then uses at least
-/// the share `GENERATOR_MIN` of it.
+/// Processors are full if busy for at least the share `BUSY` of the time. pgthaw then reports pgbench if it uses at
+/// least the share `GENERATOR_MIN` of processor time.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 

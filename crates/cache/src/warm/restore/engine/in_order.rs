@@ -9,8 +9,8 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a run of blocks that must lie before `in_order_end`. Only those blocks can be read in order. With a
-/// smaller share, ordinary reads load the run, because reading in order requires opening three files.
+/// Minimum share of a run of blocks before `in_order_end`; only those blocks can be read in order. With a smaller
+/// share, ordinary reads load the run, because in-order reads open three files.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -50,7 +50,7 @@ impl Work<'_> {
         }
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
-        // Checked last, because it opens three files.
+        // Runs last, because it opens three files.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
         let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
@@ -64,7 +64,7 @@ impl Work<'_> {
         if has_failed {
             self.in_order_fails.store(true, Ordering::Relaxed);
         }
-        // Skips blocks in flight: touching them makes the kernel read ahead past the end (PG_readahead).
+        // Skips blocks that the kernel is reading: touching a PG_readahead page would make it read beyond this range.
         if at == end {
             (at, _) = self.read_parts(&stretch, BlockRange::new(at, range.end), step, |part, missing| {
                 let mut fill = |run: BlockRange| self.fill(&*file, run, buffer);
