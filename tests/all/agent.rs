@@ -266,7 +266,7 @@ fn a_primary_and_its_standby_share_a_directory() {
     wait_until("a snapshot of each", || own(&primary) >= 2);
     let another = ask(&standby, &["agent"]).ends_with(1);
     assert!(another.stderr.contains("another agent of this server already runs"), "{another:?}");
-    assert!(ask(&primary, &["ready"]).ok().stdout.contains("the primary runs"));
+    assert!(ask(&primary, &["ready"]).ok().stdout.contains("the primary is running"));
 }
 
 /// Afterwards the agent's history names the holder of a lock, even without agent and server.

@@ -266,7 +266,7 @@ fn who_is_not_there_is_named_and_commands_lead_into_the_container() {
     needs_root!();
     let contained = Contained::start(&["--net"]);
     let missing = contained.pgthaw(&["map", "--container", "no-such-one"]).ends_with(2);
-    assert!(missing.stderr.contains("no container \"no-such-one\""), "{missing:?}");
+    assert!(missing.stderr.contains("a container \"no-such-one\""), "{missing:?}");
     let own = std::process::id().to_string();
     let without = contained.pgthaw(&["map", "--container", &own]).ends_with(2);
     assert!(without.stderr.contains("a PostgreSQL server in the container"), "{without:?}");

@@ -82,7 +82,8 @@ fn the_view_shows_verdict_and_fit_flat() {
     assert_eq!(answer, format!("steady|{:?}|{:?}", fit.pages.value, fit.residual_share));
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(
-        shown.contains("  nothing:  steady from ") && shown.contains("the model's fit of trial 1: cold 6."),
+        shown.contains("  nothing:  steady from ")
+            && shown.contains("the model's fit of trial 1: a transaction takes 6."),
         "{shown}"
     );
 }

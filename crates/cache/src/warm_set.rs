@@ -55,8 +55,8 @@ impl Share {
     }
 }
 
-/// Chooses the rows to write. `everything` ignores the thresholds and the limit, as before a switchover.
-/// `is_partial`: the map lacks databases, whose rows stay.
+/// Chooses the rows to write. `everything` ignores the thresholds and the limit; used for a switchover.
+/// If `is_partial`, some databases are missing from the map; their rows stay.
 pub fn compute_share(
     old: Option<&WarmSet>,
     map: &Map,

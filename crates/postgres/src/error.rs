@@ -355,7 +355,7 @@ impl Explain for Error {
             }
             Error::CannotActAs { user } => &format!("`sudo -u {} pgthaw …`", quote_argument(user)),
             Error::ExtensionMissing { name, database } => &format!(
-                "{} (Debian: part of the package postgresql-contrib or postgresql-VERSION)",
+                "create it with {} (Debian's package: postgresql-contrib or postgresql-VERSION)",
                 create_extension(std::slice::from_ref(database), name)
             ),
             Error::ExtensionPrivilege { database, role, lacking, .. } => {

@@ -11,7 +11,7 @@ pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
     let before = tcgetattr(&terminal)?;
     let (answer, answered) = tokio::sync::oneshot::channel();
     let (prompt, asked) = (prompt.to_owned(), terminal.try_clone()?);
-    // The runtime would wait at exit for its own thread until the user types.
+    // A plain thread: at exit, the runtime would wait for a thread of its own until the user types.
     std::thread::spawn(move || answer.send(read_hidden(asked, &prompt)));
     tokio::select! {
         answer = answered => answer.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())).map(Some),

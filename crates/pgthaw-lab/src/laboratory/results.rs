@@ -46,7 +46,7 @@ enum Action {
         #[arg(default_value = NEWEST)]
         run: String,
 
-        /// Show where the servers' time went at each point
+        /// Show where the servers' time went, for each point of the study
         ///
         /// Shows the number and time of commands, the time of waits, and how many processors the server used.
         #[arg(long)]
@@ -54,8 +54,9 @@ enum Action {
     },
     /// Compare two sides of a sweep, with confidence intervals
     ///
-    /// pgthaw computes ratios of trials of the same repeat. Without sides, or with one sweep of `bench --aa`, it shows how far equal sides
-    /// differ: the noise floor of every figure, and how often noise looks like a difference.
+    /// pgthaw divides the figures of trials that were measured in the same repeat. If no sides are named, or one sweep
+    /// of `bench --aa`, both sides are the same: the ratios show the noise floor of every figure, and how often noise
+    /// looks like a difference.
     Compare(CompareArguments),
     /// Export results as CSV, Parquet (by the file's name) or JSON (--json)
     Export(ExportArguments),
@@ -350,7 +351,10 @@ fn parse_word<T: FromStr + VariantNames>(word: &str, value: &str) -> Result<T, s
 }
 
 fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<T, study::Error> {
-    value.parse().map_err(|error: T::Err| refuse(word, &error.to_string()))
+    value.parse().map_err(|error: T::Err| match value {
+        "0" => refuse(word, "the value must be at least 1"),
+        _ => refuse(word, &error.to_string()),
+    })
 }
 
 fn refuse(word: &str, problem: &str) -> study::Error {

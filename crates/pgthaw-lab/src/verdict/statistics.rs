@@ -108,14 +108,14 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
 /// Distribution of a figure over the repeats. The time of an event that did not occur counts as the longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Spread {
-    /// `None` if half of the repeats or more did not reach the event.
+    /// `None` if half of the repeats or more lack the value (were never warm).
     pub median: Option<f64>,
     pub min: Option<f64>,
-    /// `None` if any repeat did not reach the event.
+    /// `None` if any repeat lacks the value.
     pub max: Option<f64>,
     pub reached: u32,
     pub repeats: u32,
-    /// `None` with fewer than three repeats, or if one did not reach the event.
+    /// `None` with fewer than three repeats, or if one lacks the value.
     pub interval: Option<MedianInterval>,
 }
 

@@ -147,8 +147,8 @@ pub struct Interference {
     /// First second from which the total of transactions stays above the total with `nothing` (no warmer). It is above
     /// if the median of the rounds' differences is positive.
     pub ahead_from_second: Option<u32>,
-    /// Transactions with `nothing` (no warmer) until the server was warm with this warmer (median time), or in the whole
-    /// trial if this time is unknown. `None` if a trial with `nothing` ended earlier.
+    /// Transactions of trials without a warmer in the median time that this warmer needed; in the whole trial if this
+    /// time is unknown. `None` if a trial without a warmer ended earlier.
     pub nothing_served_by_then: Option<Spread>,
     /// This warmer's transactions ÷ those with `nothing` (no warmer), over the seconds that both trials measured.
     pub served_ratio: Option<Ratio>,

@@ -411,7 +411,7 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
     let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
     let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
-    let order = "blocks are in file order, indexes last; a fuller cell has more cached blocks";
+    let order = "blocks in file order, indexes last; a fuller cell has more cached blocks";
     format!("{}\n{order}", glyphs.join("  "))
 }
 

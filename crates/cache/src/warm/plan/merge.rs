@@ -10,7 +10,7 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// Gaps to read, chosen for the whole plan; `None` if each slice chooses its own.
+    /// Gaps between wanted blocks that the plan reads too; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
 }
 

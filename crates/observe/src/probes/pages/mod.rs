@@ -164,8 +164,8 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock(&AHEAD);
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
-        // Adds a quarter so that each file can grow. Then adds a quarter of the sum for new files and for files that
-        // grow further. `open` adds the same to known files.
+        // Adds a quarter so that each file can grow, as `open` does. Then adds a quarter of the sum for new files and for
+        // files that grow further.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
     if let Some((words, room)) =
