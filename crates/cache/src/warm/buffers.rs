@@ -547,7 +547,6 @@ const HEAT_COST_MIN: u64 = 160_000;
 struct Job {
     pub want: usize,
     pub ranges: Vec<BlockRange>,
-    pub blocks: u64,
     pub new_blocks: u64,
     pub passes: u32,
 }
@@ -621,10 +620,10 @@ fn plan_jobs(
         let all_passes = |level: usize| (levels[level].0 + more).min(PASSES_MAX);
         let passes = all_passes(level) - level.checked_sub(1).map_or(0, all_passes);
         let Some((ranges, passes)) = choose(&hot[at], &planned[at], loaded, passes, &mut heat_cost) else { continue };
-        cut(&ranges, |ranges, blocks| {
+        cut(&ranges, |ranges| {
             let new = |range: &BlockRange| loaded.insert_range(range.start as u32..range.end as u32);
             let new_blocks = ranges.iter().map(new).sum();
-            plan.jobs.push(Job { want: at, ranges, blocks, new_blocks, passes: passes.into() });
+            plan.jobs.push(Job { want: at, ranges, new_blocks, passes: passes.into() });
         });
     }
     plan
@@ -641,8 +640,7 @@ fn choose(
 ) -> Option<(Vec<BlockRange>, u8)> {
     let new = hot - loaded;
     let cost = |ranges: &[BlockRange], passes: u8| {
-        let blocks: u64 = ranges.iter().map(|range| range.blocks()).sum();
-        ranges.len() as u64 * RANGE_COST + (blocks * u64::from(passes)).saturating_sub(new.len())
+        ranges.len() as u64 * RANGE_COST + (count(ranges) * u64::from(passes)).saturating_sub(new.len())
     };
     let exact = join(hot, planned, 0);
     let affordable = (1..=passes.max(1)).rev().find(|passes| cost(&exact, *passes) <= *left);
@@ -678,7 +676,11 @@ fn join(blocks: &RoaringBitmap, planned: &RoaringBitmap, gap_max: u64) -> Vec<Bl
     ranges
 }
 
-fn cut(ranges: &[BlockRange], mut emit: impl FnMut(Vec<BlockRange>, u64)) {
+fn count(ranges: &[BlockRange]) -> u64 {
+    ranges.iter().map(|range| range.blocks()).sum()
+}
+
+fn cut(ranges: &[BlockRange], mut emit: impl FnMut(Vec<BlockRange>)) {
     let mut piece = Vec::new();
     let mut sum = 0;
     for range in ranges {
@@ -689,12 +691,13 @@ fn cut(ranges: &[BlockRange], mut emit: impl FnMut(Vec<BlockRange>, u64)) {
             piece.push(BlockRange::new(start, end));
             start = end;
             if sum == JOB_BLOCKS || piece.len() == JOB_RANGES {
-                emit(std::mem::take(&mut piece), std::mem::take(&mut sum));
+                emit(std::mem::take(&mut piece));
+                sum = 0;
             }
         }
     }
     if !piece.is_empty() {
-        emit(piece, sum);
+        emit(piece);
     }
 }
 
@@ -785,7 +788,8 @@ mod jobs_tests {
     fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
         let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
         let plan = plan_jobs(&wants, None, 1050, None);
-        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks, job.blocks, job.passes)).collect();
+        let order: Vec<_> =
+            plan.jobs.iter().map(|job| (job.want, job.new_blocks, count(&job.ranges), job.passes)).collect();
         assert_eq!(order, [(0, 10, 10, 4), (1, 1000, 1000, 3), (0, 40, 50, 1)]);
         assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
     }
@@ -822,14 +826,14 @@ mod jobs_tests {
         let plan = plan_jobs(&[wanted], None, 400_000, None);
         let ranges: usize = plan.jobs.iter().map(|job| job.ranges.len()).sum();
         assert!(ranges < 1000, "{ranges}");
-        let touched: u64 = plan.jobs.iter().map(|job| job.blocks).sum();
+        let touched: u64 = plan.jobs.iter().map(|job| count(&job.ranges)).sum();
         assert_eq!((plan.planned_blocks(), touched), (400_000, 400_000));
     }
 
     #[test]
     fn a_shorter_fork_ends_after_its_last_block() {
         let range = BlockRange::new;
-        let job = Job { want: 0, ranges: vec![range(5, 10), range(20, 30)], blocks: 15, new_blocks: 15, passes: 1 };
+        let job = Job { want: 0, ranges: vec![range(5, 10), range(20, 30)], new_blocks: 15, passes: 1 };
         assert_eq!([0, 3, 5, 6, 15].map(|blocks| job.end_of(blocks)), [5, 8, 20, 21, u64::MAX]);
     }
 
@@ -837,7 +841,7 @@ mod jobs_tests {
     fn scattered_blocks_make_statements_of_bounded_length() {
         let ranges: Vec<BlockRange> = (0..300).map(|block| BlockRange::new(block * 2, block * 2 + 1)).collect();
         let mut lengths = Vec::new();
-        cut(&ranges, |ranges, blocks| lengths.push((ranges.len(), blocks)));
+        cut(&ranges, |ranges| lengths.push((ranges.len(), count(&ranges))));
         assert_eq!(lengths, [(256, 256), (44, 44)]);
     }
 }
