@@ -326,10 +326,10 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
         match key {
             "question" => options.question = Some(value.to_owned()),
             "script" => options.script = Some(value.to_owned()),
-            "scale" => options.scale = Some(parse::<NonZeroU32>(word, value)?.get()),
-            "clients" => options.clients = Some(parse::<NonZeroU32>(word, value)?.get()),
-            "jobs" => options.jobs = Some(parse::<NonZeroU32>(word, value)?.get()),
-            "seconds" => options.seconds = Some(parse::<NonZeroU32>(word, value)?.get()),
+            "scale" => options.scale = Some(parse_count(word, value)?),
+            "clients" => options.clients = Some(parse_count(word, value)?),
+            "jobs" => options.jobs = Some(parse_count(word, value)?),
+            "seconds" => options.seconds = Some(parse_count(word, value)?),
             "query_mode" => options.query_mode = Some(parse_word(word, value)?),
             "start" => options.start = Some(parse_word(word, value)?),
             "connect" => options.connect = parse(word, value)?,
@@ -351,10 +351,11 @@ fn parse_word<T: FromStr + VariantNames>(word: &str, value: &str) -> Result<T, s
 }
 
 fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<T, study::Error> {
-    value.parse().map_err(|error: T::Err| match value {
-        "0" => refuse(word, "the value must be at least 1"),
-        _ => refuse(word, &error.to_string()),
-    })
+    value.parse().map_err(|error: T::Err| refuse(word, &error.to_string()))
+}
+
+fn parse_count(word: &str, value: &str) -> Result<u32, study::Error> {
+    value.parse().map(NonZeroU32::get).map_err(|_| refuse(word, "write a whole number of at least 1"))
 }
 
 fn refuse(word: &str, problem: &str) -> study::Error {
