@@ -74,6 +74,11 @@ pub fn render_span(begin_ms: i64, end_ms: Option<i64>) -> String {
     local_time(begin_ms).strftime(&format!("%T–{end} %Z")).to_string()
 }
 
+/// `03:10:02 CET`
+pub fn render_clock(ms: i64) -> String {
+    local_time(ms).strftime("%T %Z").to_string()
+}
+
 /// The time zone of the environment or the host, as in a server's log; UTC if there is none.
 pub fn local_time(ms: i64) -> Zoned {
     let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::Statistic;
-use crate::stall::{Backends, CheckpointPhase, DATA_DEVICE, LOG_DEVICE, Stall, StallKind, Stalls, Step, local_time};
+use crate::stall::{Backends, CheckpointPhase, DATA_DEVICE, LOG_DEVICE, Stall, StallKind, Stalls, Step, render_clock};
 use crate::time::{
     Blocker, By, Culprits, Imperfect, Lived, LookingCost, NamedStatistic, StatisticName, Tier, TimeReport, TimeSecond,
     TimeShares,
@@ -46,7 +46,7 @@ impl LookBack {
         let begin_ms = frame.at_ms.saturating_sub_unsigned(frame.length_ns / 1_000_000);
         let (first_ms, last_ms) = self.within_ms.unwrap_or((begin_ms, begin_ms));
         if begin_ms.saturating_sub(last_ms) > GAP_MS {
-            self.remark(format!("nothing was recorded from {} to {}", clock(last_ms), clock(begin_ms)));
+            self.remark(format!("nothing was recorded from {} to {}", render_clock(last_ms), render_clock(begin_ms)));
         }
         self.within_ms = Some((first_ms, frame.at_ms));
         let sampled = self.sampled.get_or_insert_with(|| Stalls::new(1));
@@ -59,8 +59,8 @@ impl LookBack {
         }
         if self.failure != frame.failure {
             self.remark(match &frame.failure {
-                Some(why) => format!("at {} the server was gone: {why}", clock(frame.at_ms)),
-                None => format!("at {} the server was back", clock(frame.at_ms)),
+                Some(why) => format!("at {} the server was gone: {why}", render_clock(frame.at_ms)),
+                None => format!("at {} the server was back", render_clock(frame.at_ms)),
             });
             self.failure.clone_from(&frame.failure);
         }
@@ -183,10 +183,6 @@ fn add_holders(blocker: &Blocker, holders: &mut Vec<LockProcess>) {
         holders.push(blocker.process.clone());
     }
     blocker.behind.iter().for_each(|one| add_holders(one, holders));
-}
-
-fn clock(ms: i64) -> String {
-    local_time(ms).strftime("%T %Z").to_string()
 }
 
 #[cfg(test)]

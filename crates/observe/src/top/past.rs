@@ -115,7 +115,6 @@ fn prune(directory: &Directory, since_ms: i64) -> io::Result<()> {
 
 #[derive(Debug)]
 pub struct HistoryReader {
-    path: PathBuf,
     directory: Directory,
     segments: Vec<Segment>,
     /// Why records could not be read.
@@ -133,7 +132,7 @@ impl HistoryReader {
         if segments.is_empty() {
             return Err(Error::NoHistory { path });
         }
-        Ok(HistoryReader { path, directory, segments, damaged: Vec::new() })
+        Ok(HistoryReader { directory, segments, damaged: Vec::new() })
     }
 
     /// Passes the steps that end in this time to `hear`, until it returns false.
@@ -169,7 +168,7 @@ impl HistoryReader {
 
     fn read_segment(&mut self, at: usize, mut hear: impl FnMut(TopFrame) -> bool) {
         let Some(segment) = self.segments.get(at) else { return };
-        let path = self.path.join(&segment.name);
+        let path = self.directory.path().join(&segment.name);
         let opened = self.directory.open_file(&segment.name).map_err(|source| Error::file("open", &path, source));
         let read = opened.and_then(|file| {
             let mut record: RecordReader<File> = RecordReader::new(file, &path)?;

@@ -29,7 +29,7 @@ use host::linux::count_cores;
 use host::linux::process::terminate;
 use host::linux::signals::{status_of, status_of_end};
 use host::units::counted;
-use observe::stall::{StallWatch, local_time};
+use observe::stall::{StallWatch, render_clock};
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use observe::top::LookBack;
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
@@ -275,7 +275,7 @@ impl Following<'_> {
         watch: &mut Watch,
         source: &mut BudgetedSource,
     ) -> Result<(), Error> {
-        let [gone, now] = [gone_ms, read_wall_ms()].map(|ms| local_time(ms).strftime("%T %Z").to_string());
+        let [gone, now] = [gone_ms, read_wall_ms()].map(render_clock);
         let was_restarted = here.started_at != self.started_at;
         if was_restarted {
             let stalls = here.stalls(self.target);
