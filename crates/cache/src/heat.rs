@@ -13,7 +13,7 @@ use strum::VariantArray as _;
 use super::files::{Files, numbers};
 use super::{ForkMap, HeatSource, Map, MapInputs, Snapshot, TierState};
 use host::linux;
-use host::linux::threads::map_on_threads;
+use host::linux::threads::{count_processors, map_on_threads};
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
@@ -150,7 +150,7 @@ fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     inputs.page_cache.test_activity().ok()?;
     let files = Files::of(inputs.page_cache, directory);
     let forks: Vec<(&Relation, &ForkMap)> = map.forks().collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let threads = count_processors().min(THREADS_MAX);
     Some(map_on_threads(forks.len(), threads, |at| {
         let (relation, fork) = forks[at];
         read_activity(&files, relation, fork).unwrap_or_default()

@@ -17,7 +17,7 @@ use super::{
 use host::failure::{ErrorKind, Explain, name_some};
 use host::linux;
 use host::linux::page_cache::PageCache;
-use host::linux::threads::{lock, map_on_threads};
+use host::linux::threads::{count_processors, lock, map_on_threads};
 use host::units::{Bytes, Fork, PageRange, counted};
 use postgres::{
     BufferSet, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
@@ -407,7 +407,7 @@ const SEGMENTS_AT_ONCE: usize = 64;
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
     let files = Files::of(inputs.page_cache, directory);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let threads = count_processors().min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
     let mut forks = find_forks(directory, relations);
     let (mut first, mut at_once) = (0, 1);

@@ -17,7 +17,7 @@ use host::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_fi
 use host::files::FileMode;
 use host::linux::own_program::hide_arguments;
 use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
-use host::linux::threads::check_room;
+use host::linux::threads::{check_room, count_processors};
 use postgres::{hide_password, keep_words};
 
 // The PostgreSQL protocol library panics on messages that no PostgreSQL sends.
@@ -86,7 +86,7 @@ impl Explain for NoThreads {
 /// # Errors
 /// If too few threads are available; tokio would end the program midway.
 pub fn start_runtime() -> Result<Runtime, NoThreads> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = count_processors();
     check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(workers).thread_keep_alive(KEPT).enable_all().build().map_err(NoThreads)?;

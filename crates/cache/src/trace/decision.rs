@@ -1,7 +1,5 @@
 //! Decides whether to preload, and in which order: a pure function of film, device and memory.
 
-use std::thread;
-
 use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 use serde::Serialize;
@@ -13,6 +11,7 @@ use super::touched::Touched;
 use crate::sealed_file::Flaw;
 use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
+use host::linux::threads::count_processors;
 use host::units::Bytes;
 
 /// Maximum read of a preload. A larger one would delay the job's own reads.
@@ -186,7 +185,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
     let candidates = find_candidates(touched, job, most, geometry);
-    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let processors = count_processors();
     let seconds = map_on_threads(candidates.len(), processors, |at| match &candidates[at] {
         (Way::SetFirst, reads) => job.simulate_set_first(reads),
         (_, reads) => job.simulate(reads),

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
@@ -19,7 +18,7 @@ use crate::warm::plan::Geometry;
 use host::files::Tree;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_listed_children;
-use host::linux::threads::{Over, map_on_threads};
+use host::linux::threads::{Over, count_processors, map_on_threads};
 use host::units::{BlockRange, Bytes, Fork, counted};
 use observe::open_page_probe;
 use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile, unit_hash};
@@ -504,8 +503,7 @@ impl Files {
                 segments.extend(numbers.map(|number| Segment { relation, fork: fork.fork, number }));
             }
         }
-        let processors = available_parallelism().map_or(1, usize::from);
-        let looked = map_on_threads(segments.len(), processors, |at| files.look(segments[at]));
+        let looked = map_on_threads(segments.len(), count_processors(), |at| files.look(segments[at]));
         let found = segments.into_iter().zip(looked).filter_map(|(segment, watched)| Some((segment, watched?)));
         let watched;
         (files.segments, watched) = found.unzip();

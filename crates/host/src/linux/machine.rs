@@ -1,6 +1,5 @@
 use std::hint::black_box;
 use std::io::ErrorKind;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::Error;
 use super::cgroup::read_memory_limit;
 use super::error::LOOK_AT_FILE_SYSTEM;
 use super::process::{read_details, read_mounts, read_pid_namespace};
-use super::threads::{lock, on_threads};
+use super::threads::{count_processors, lock, on_threads};
 use crate::units::Bytes;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +62,7 @@ pub fn read_machine() -> Result<MachineFacts, Error> {
 }
 
 pub fn count_cores() -> f64 {
-    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+    count_processors() as f64
 }
 
 pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
@@ -219,7 +218,7 @@ const PAGE_BYTES: usize = 4096;
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = count_processors();
     let mut chunks: Vec<Vec<u8>> = (0..bytes / CHUNK_BYTES).map(|_| vec![0; CHUNK_BYTES]).collect();
     for _ in 0..TOUCHES {
         let parts = chunks.chunks_mut((bytes / CHUNK_BYTES).div_ceil(threads).max(1));

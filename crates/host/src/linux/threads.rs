@@ -25,6 +25,11 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
+/// Number of processors that this process may use; 1 if unknown.
+pub fn count_processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work_some = |_| {

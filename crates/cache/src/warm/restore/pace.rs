@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, PlannedDevice, ProfileSource};
-use ::host::linux::threads::lock;
+use ::host::linux::threads::{count_processors, lock};
 use ::host::units::Bytes;
 
 const LOOK: Duration = Duration::from_millis(50);
@@ -294,7 +294,7 @@ impl Appetite {
         };
         if let Some((_, fetched_before, work_before)) = self.before {
             let fetched = Bytes(fetched.0.saturating_sub(fetched_before.0));
-            let processors = thread::available_parallelism().map_or(1, usize::from);
+            let processors = count_processors();
             self.cannot_flow = !may_flow(fetched, work.saturating_sub(work_before), processors, reads_per_second);
         }
         self.before = Some((Instant::now(), fetched, work));
