@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use model::{
-    Collector, Device, Facts, PageClass, Popularity, Server, WarmUp, Warmer, Workload, compute_forecast, fit_warm_up,
+    Device, Facts, PageClass, Popularity, Series, Server, WarmUp, Warmer, Workload, compute_forecast, fit_warm_up,
     judge,
 };
 use std::hint::black_box;
@@ -62,7 +62,7 @@ fn measure_forecasts(criterion: &mut Criterion) {
 
 fn measure_verdicts(criterion: &mut Criterion) {
     let curve = WarmUp::simple(191_360.0, 4.7e-3, 0.22e-3).expect("the source's own case");
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     for second in 0..1800 {
         let (from, to) = (f64::from(second), f64::from(second) + 1.0);
         collector.add(from, to, curve.transactions_after(to) - curve.transactions_after(from), None);

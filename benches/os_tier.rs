@@ -51,7 +51,7 @@ fn create_cluster(scale: u32) -> anyhow::Result<ScratchCluster> {
     let mut cluster = ScratchCluster::create(&programs, Path::new("/var/tmp"), &[("fsync", "off")])?;
     cluster.start()?;
     let pgbench = Pgbench::find(&programs, cluster.connect_options("postgres"))?;
-    let made = Command::new(pgbench.program()).args(pgbench.initialize_arguments(scale)).output()?;
+    let made = Command::new(&pgbench.program).args(pgbench.initialize_arguments(scale)).output()?;
     ensure!(made.status.success(), "pgbench: {}", String::from_utf8_lossy(&made.stderr));
     cluster.stop(StopMode::Fast)?;
     Ok(cluster)
@@ -132,7 +132,7 @@ async fn measure_map(directory: &DataDirectory, databases: &[Database]) -> anyho
 async fn compare(state: &str, directory: &DataDirectory, repeats: usize) -> anyhow::Result<()> {
     let files = list_files(directory)?;
     let oids: BTreeSet<u32> =
-        directory.scan(&mut Vec::new())?.iter().map(|relation| relation.path.database_oid()).collect();
+        directory.scan(&mut Vec::new())?.iter().map(|relation| relation.path.database_oid).collect();
     let database = |oid: u32| Database { oid, name: oid.to_string(), allows_connections: false };
     let databases: Vec<Database> = oids.into_iter().filter(|oid| *oid != 0).map(database).collect();
     let page_bytes = SystemPageCache::new().page_bytes();

@@ -65,7 +65,7 @@ fn relation(number: u32, fork: ForkMap) -> RelationMap {
         name: RelationName { database: "app".into(), schema: "public".into(), name: format!("relation_{number}") },
         kind: RelationKind::Table,
         oid: number,
-        path: RelationPath::Base { database_oid: 5, relfilenumber: number },
+        path: RelationPath::base(5, number),
         tablespace: "pg_default".into(),
         parent: None,
         is_system: false,
@@ -229,7 +229,7 @@ fn write_film(path: &Path, touches: &[Touch], system_identifier: u64) {
     let mut relations = HashMap::new();
     for (second, number, start, end, kind) in touches {
         let of = relations.entry(*number).or_insert_with(|| {
-            let path = RelationPath::Base { database_oid: 5, relfilenumber: 16_384 + number };
+            let path = RelationPath::base(5, 16_384 + number);
             let (database, schema) = ("app".to_owned(), "public".to_owned());
             Arc::new(FilmRelation { name: RelationName { database, schema, name: format!("relation_{number}") }, path })
         });

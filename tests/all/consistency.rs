@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use host::units::Bytes;
-use model::{Collector, Facts, Judgement, Series, Verdict, find_disorder, judge};
+use model::{Facts, Judgement, Series, Verdict, find_disorder, judge};
 use pgthaw_lab::verdict::{Metric, TrialOutline, compute_outline_summary, outline_trials, render_sweep_headline};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -30,7 +30,7 @@ fn ramp(seed: u64) -> Ramp {
     let plateau_from = f64::from(seconds) * random.random_range(0.05..1.2);
     let (noise, level) = (random.random_range(0.05..0.2), random.random_range(200.0..40_000.0));
     let begin = random.random_range(0.02..0.6);
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     for second in 0..seconds {
         let middle = f64::from(second) + 0.5;
         let shape = (begin + (1.0 - begin) * middle / plateau_from).min(1.0);
@@ -87,7 +87,7 @@ fn a_plateau_too_close_to_the_end_is_not_reached() {
 }
 
 fn series_of(rates: &[f64]) -> Series {
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     for (second, rate) in (0..).map(f64::from).zip(rates) {
         collector.add(second, second + 1.0, *rate, Some(0.0));
     }
@@ -108,7 +108,7 @@ fn the_recorded_trials_do_not_contradict_themselves() {
     assert!(files.len() >= 20, "{files:?}");
     for path in files {
         let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for (second, sample) in (0..).map(f64::from).zip(kept["seconds"].as_array().unwrap()) {
             let figure = |place: usize| sample[place].as_f64().unwrap();
             collector.add(second, second + 1.0, figure(0), Some(figure(1)));

@@ -92,13 +92,13 @@ fn kind_of(sql: &str) -> &'static str {
 /// A client that waits for a lock.
 fn session() -> Vec<Column> {
     let texts = [
-        ("backend_type", "client backend"),
-        ("username", "app"),
+        ("backend", "client backend"),
+        ("user", "app"),
         ("database", "shop"),
         ("application_name", "web"),
         ("query", "UPDATE t SET a = 1"),
-        ("wait_event_type", "Lock"),
-        ("wait_event", "transactionid"),
+        ("event_type", "Lock"),
+        ("event", "transactionid"),
         ("state", "active"),
     ];
     let numbers = [int4("pid", 4711), int8("started_us", 1_700_000_000_000_000), int8("state_ms", 3000)];
@@ -121,7 +121,7 @@ fn honest(kind: &str, mark: &str) -> Vec<Column> {
             int8("system_identifier", 7_000_000_000_000_000_000),
             int4("block_size", 8192),
             int8("segment_blocks", 131_072),
-            int8("shared_buffers_blocks", 16_384),
+            int8("shared_buffers_bytes", 16_384 * 8192),
             null("data_directory"),
             text("cluster_name", "lab"),
             null("debug_io_direct"),
@@ -149,7 +149,7 @@ fn honest(kind: &str, mark: &str) -> Vec<Column> {
             null("parent_name"),
             yes("is_system", false),
         ],
-        "forks" => vec![oid("oid", 16_384), text("fork", "main"), int8("blocks", 10)],
+        "forks" => vec![oid("relation_oid", 16_384), text("fork", "main"), int8("blocks", 10)],
         "pid" => vec![int4("pg_backend_pid", 4712)],
         "start" => vec![float8("extract", 1_700_000_000.0)],
         "sessions" => session(),

@@ -161,7 +161,7 @@ test_every_version! {
             read_buffers(&mut connection, |buffer| buffers.push(buffer)).await.unwrap();
             let of_m = buffers.iter().filter(|buffer| {
                 (buffer.relfilenumber, buffer.database_oid, buffer.tablespace_oid, buffer.fork)
-                    == (m.path.relfilenumber(), m.path.database_oid(), m.path.tablespace_oid(), Fork::Main)
+                    == (m.path.relfilenumber, m.path.database_oid, m.path.tablespace_oid(), Fork::Main)
             });
             let usage: BTreeMap<u32, u8> = of_m.map(|buffer| (buffer.block, buffer.usage_count)).collect();
             assert_eq!(usage.len() as u64, blocks);

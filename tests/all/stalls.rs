@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use observe::open_time_probe;
-use observe::time::{FileTimes, ProbeOptions, TimeSource};
+use observe::time::{FileTimes, SLOW_CALLS, TimeSource};
 use serde_json::Value;
 
 use crate::kills::strace;
@@ -112,7 +112,7 @@ fn the_syncs_of_a_checkpoint_have_each_their_file() {
     server.psql("CHECKPOINT");
     server.psql(&of_each(&|table| format!("UPDATE {table} SET id = id + 1")));
     let paths = server.psql(&of_each(&|table| format!("SELECT pg_relation_filepath('{table}')")));
-    let mut probe = open_time_probe(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    let mut probe = open_time_probe(postmaster_pid(&server), SLOW_CALLS).unwrap();
     server.psql("CHECKPOINT");
     let files = probe.files().unwrap();
     // The checkpoint opens each file when it has closed the one before: all have the same descriptor.
@@ -152,7 +152,7 @@ fn who_has_ended_and_whose_parent_has_not_asked_is_not_followed() {
     drop(session.stdin.take());
     session.wait().unwrap();
     wait_for_zombie(backend);
-    let probe = open_time_probe(postmaster, &ProbeOptions::default());
+    let probe = open_time_probe(postmaster, SLOW_CALLS);
     let reading = probe.and_then(|mut probe| probe.read());
     signal("-CONT");
     let pids: Vec<u32> = reading.unwrap().processes.iter().map(|process| process.pid).collect();
@@ -170,7 +170,7 @@ fn whoever_ends_while_the_probe_opens_is_followed_to_his_end() {
     let mut churn = server.command_of("pgbench");
     churn.args(["-n", "-S", "-C", "-c", "4", "-T", "600", "postgres"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut churn = churn.spawn().unwrap();
-    let open = || open_time_probe(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    let open = || open_time_probe(postmaster_pid(&server), SLOW_CALLS).unwrap();
     let mut probes: Vec<Box<dyn TimeSource>> = (0..6).map(|_| open()).collect();
     churn.kill().unwrap();
     churn.wait().unwrap();
@@ -209,9 +209,8 @@ fn slow_calls_that_are_lost_are_counted_to_the_last_one() {
     }
     let server = servers::start_any(&[("fsync", "on")]);
     server.psql("CREATE TABLE t (id int)");
-    // Every call that sleeps is a slow one, and a page has room for some sixty.
-    let options = ProbeOptions { slow_call: Duration::ZERO, slow_call_bytes: 4096 };
-    let mut probe = open_time_probe(postmaster_pid(&server), &options).unwrap();
+    // Every call that sleeps is a slow one, and a page has room for some fifty.
+    let mut probe = open_time_probe(postmaster_pid(&server), (Duration::ZERO, 4096)).unwrap();
     let before = probe.files().unwrap();
     assert_eq!(count_calls(&before), 0);
     server.psql(&"INSERT INTO t VALUES (1);\n".repeat(400));

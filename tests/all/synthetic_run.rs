@@ -9,7 +9,7 @@ use pgthaw_lab::study::{
     Disk, RelationResidency, ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, Sweep, SweepRun,
     SweepTrial, Turn, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest,
 };
-use pgthaw_lab::verdict::{ColdTrial, compute_warming, judge_samples};
+use pgthaw_lab::verdict::{compute_warming, judge_samples};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -76,20 +76,16 @@ pub fn make(repeats: u32, seconds: u32) -> (SweepRun, Vec<SweepTrial>) {
 /// A trial whose figures follow from its seconds again.
 pub fn measure_again(trial: &mut SweepTrial) {
     let warming = trial.warming.take().unwrap();
-    trial.warming = Some(compute_warming(ColdTrial {
-        samples: &trial.samples,
-        foreground_tenths: trial
-            .samples
-            .iter()
-            .flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10])
-            .collect(),
-        block_size: Bytes(BLOCK_SIZE as u64),
-        wanted_bytes: Some(Bytes(total_bytes() as u64)),
-        bound_seconds: Some(total_bytes() / RBPS),
-        residency: warming.residency,
-        judgement: judge_samples(&trial.samples, Some(Bytes(BLOCK_SIZE as u64)), trial.point.facts(false))
-            .map_err(|error| error.to_string()),
-    }));
+    let tenths = |sample: &Sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10];
+    let block_size = Bytes(BLOCK_SIZE as u64);
+    let judgement = judge_samples(&trial.samples, Some(block_size), trial.point.facts(false));
+    let judgement = judgement.map_err(|error| error.to_string());
+    let tenths = trial.samples.iter().flat_map(tenths).collect();
+    let mut again = compute_warming(&trial.samples, tenths, block_size, judgement);
+    again.residency = warming.residency;
+    again.figures.wanted_bytes = Some(Bytes(total_bytes() as u64));
+    again.figures.bound_seconds = Some(total_bytes() / RBPS);
+    trial.warming = Some(again);
     trial.transactions = trial.samples.iter().map(|sample| sample.transactions).sum();
     trial.lasted_seconds = trial.samples.len() as f64;
     trial.tps = trial.transactions as f64 / trial.lasted_seconds.max(1.0);
@@ -101,7 +97,7 @@ fn total_bytes() -> f64 {
     RELATIONS.iter().map(|(_, _, bytes)| bytes).sum()
 }
 
-fn make_trial(sweep: &Sweep, turn: &Turn<u32>, warmer: &Warmer, seconds: u32, random: &mut StdRng) -> SweepTrial {
+fn make_trial(sweep: &Sweep, turn: &Turn, warmer: &Warmer, seconds: u32, random: &mut StdRng) -> SweepTrial {
     let started_at = "2026-11-21T23:30:05.123456789Z".parse().unwrap();
     let mut ended_after_seconds = None;
     let mut resident = total_bytes() * random.random_range(0.001..0.008);

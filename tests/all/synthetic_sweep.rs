@@ -10,11 +10,11 @@ use observe::time::{NamedStatistic, ProgramCost, StatisticName, TimeFigures, Tim
 use observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, Statistic, TaskShare, WaitSample, Waits};
 use pgbench::QueryMode;
 use pgthaw_lab::study::{
-    BufferUse, Checkpoint, LatencyHistogram, LoadBegins, Point, RelationResidency, ResidencyCourse, ResidencyStrip,
-    Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun, SweepTrial, Warming,
+    Checkpoint, LatencyHistogram, LoadBegins, Point, RelationResidency, ResidencyCourse, ResidencyStrip, Sample,
+    ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun, SweepTrial, Warming,
 };
-use pgthaw_lab::verdict::{ColdTrial, compute_warming, judge_samples};
-use postgres::{RowDelta, StatisticsDelta, Wait};
+use pgthaw_lab::verdict::{compute_warming, judge_samples};
+use postgres::{BufferUse, RowDelta, StatisticsDelta, Wait};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
@@ -227,26 +227,24 @@ impl Thaw {
         let tenths = |sample: &Sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10];
         let strip = |share: f64| ResidencyStrip { os: vec![share as f32; 4], buffers: vec![0.0; 4] };
         let left = self.missing_share(samples.len() as u32);
-        compute_warming(ColdTrial {
-            samples,
-            foreground_tenths: samples.iter().flat_map(tenths).collect(),
-            block_size: Bytes(BLOCK_BYTES as u64),
-            wanted_bytes: Some(database_bytes(point)),
-            bound_seconds: Some(self.bound_seconds),
-            residency: vec![RelationResidency {
-                course: ResidencyCourse::of(
-                    &samples.iter().map(|one| one.os_resident_bytes).collect::<Vec<_>>(),
-                    database_bytes(point),
-                ),
-                relation: "public.pgbench_accounts".into(),
-                kind: "table".into(),
-                total_bytes: database_bytes(point),
-                before: strip(0.0),
-                after: strip(1.0 - left),
-            }],
-            judgement: judge_samples(samples, Some(Bytes(BLOCK_BYTES as u64)), point.facts(false))
-                .map_err(|error| error.to_string()),
-        })
+        let block_size = Bytes(BLOCK_BYTES as u64);
+        let judgement = judge_samples(samples, Some(block_size), point.facts(false));
+        let judgement = judgement.map_err(|error| error.to_string());
+        let mut warming = compute_warming(samples, samples.iter().flat_map(tenths).collect(), block_size, judgement);
+        warming.figures.wanted_bytes = Some(database_bytes(point));
+        warming.figures.bound_seconds = Some(self.bound_seconds);
+        warming.residency = vec![RelationResidency {
+            course: ResidencyCourse::of(
+                &samples.iter().map(|one| one.os_resident_bytes).collect::<Vec<_>>(),
+                database_bytes(point),
+            ),
+            relation: "public.pgbench_accounts".into(),
+            kind: "table".into(),
+            total_bytes: database_bytes(point),
+            before: strip(0.0),
+            after: strip(1.0 - left),
+        }];
+        warming
     }
 }
 

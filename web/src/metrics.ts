@@ -4,13 +4,8 @@ import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/
 /** Spread of a figure over a point's trials; infinite if its trial did not reach the state, such as warm. */
 export type Range = Record<"median" | "min" | "max", number> & Pick<Spread, "interval">;
 
-export interface Metric extends Scale {
-  id: string;
-  key: string;
-  label: string;
-  unit: string;
+export interface Metric extends MetricFacts, Scale {
   of: (point: PointSummary | null) => Range | null;
-  isLowBetter: boolean;
 }
 
 const finite = (render: (value: number) => string) => (value: number): string => (Number.isFinite(value) ? render(value) : "not reached");
@@ -30,10 +25,10 @@ export let P99: Metric;
 
 /** Must run before drawing. */
 export function declareMetrics(all: MetricFacts[]): void {
-  METRICS = all.map(({ name, key, label, caption, kind, is_low_better: isLowBetter }) => ({ id: name, key, label, unit: caption, isLowBetter, of: figureOf(key), ...KINDS[kind] }));
-  const named = (id: string): Metric => {
-    const found = METRICS.find((one) => one.id === id);
-    if (!found) throw new Error(`the page does not declare the metric ${id}`);
+  METRICS = all.map((facts) => ({ ...facts, of: figureOf(facts.key), ...KINDS[facts.kind] }));
+  const named = (name: string): Metric => {
+    const found = METRICS.find((one) => one.name === name);
+    if (!found) throw new Error(`the page does not declare the metric ${name}`);
     return found;
   };
   [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];
@@ -50,14 +45,14 @@ export const spreadOf = (point: PointSummary, key: string): Spread | null => (po
 export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
 
 /** The requested figure if available, else the study's main one: throughput unless nothing was served. */
-export function chosenOf(study: StudyData, id: string | null): Metric {
+export function chosenOf(study: StudyData, name: string | null): Metric {
   const all = metricsOf(study);
-  const job = all.some((one) => one.id === "warm-after") ? undefined : all.find((one) => one.id === "whole");
-  return all.find((one) => one.id === id) ?? job ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
+  const job = all.some((one) => one.name === "warm-after") ? undefined : all.find((one) => one.name === "whole");
+  return all.find((one) => one.name === name) ?? job ?? all.find((one) => one === TPS || one.name === "resident-after") ?? all[0] ?? TPS;
 }
 
 export function besideOf(metric: Metric, point: PointSummary): string {
-  if (metric.id !== "warm-after") return "";
+  if (metric.name !== "warm-after") return "";
   const ratio = metricOf("bound-ratio");
   const range = ratio.of(point);
   return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
@@ -70,7 +65,7 @@ export function renderMedian(metric: Metric, point: PointSummary, render = metri
 
 export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit">): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 
-export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
+export const metricOf = (name: string | null): Metric => METRICS.find((one) => one.name === name) ?? TPS;
 
 /** `394–719`, or "" if both ends look the same. */
 export function rangeText(range: Pick<Range, "min" | "max"> | null, render: (value: number) => string): string {

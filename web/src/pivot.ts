@@ -112,9 +112,9 @@ export class StudyState extends Stage {
     return linkTo(["study", this.study.sweep.id, "trial", number, this.#firstRepeats.get(number) ?? 1]);
   }
 
-  setMetric(id: string): void {
-    this.metric = metricOf(id);
-    remember({ metric: id });
+  setMetric(name: string): void {
+    this.metric = metricOf(name);
+    remember({ metric: name });
     this.tell();
   }
 

@@ -10,6 +10,10 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
+/// Names that select a snapshot or film relative to the others.
+pub const BEST: &str = "best";
+pub const NEWEST: &str = "newest";
+
 /// Share of the warmest snapshot's blocks that a snapshot must have in each tier to count as nearly as warm. pgthaw
 /// restores the newest such snapshot, because the working set shifts.
 pub const NEARLY: f64 = 0.95;
@@ -90,47 +94,50 @@ pub enum Reason {
 /// (`says_nothing`) counts as from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let &Situation { start, tiers, now, .. } = situation;
-    let mut filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
-    let is_before = |at: &usize| match start {
-        LastStart::At(start) => headers[*at].taken_at < start || says_nothing(headers, *at, now),
+    let mut filled = find_filled(headers, tiers);
+    let is_before = |(at, header, _): &Filled<'_>| match start {
+        LastStart::At(start) => header.taken_at < start || says_nothing(headers, *at, now),
         LastStart::NotRunning | LastStart::Unknown => true,
     };
-    if filled.iter().any(|at| is_before(at) && !situation.is_of_another(&headers[*at])) {
-        filled.retain(|at| !situation.is_of_another(&headers[*at]));
+    if filled.iter().any(|one| is_before(one) && !situation.is_of_another(one.1)) {
+        filled.retain(|(_, header, _)| !situation.is_of_another(header));
     }
-    let before: Vec<usize> = filled.iter().copied().filter(is_before).collect();
-    let Some(warmest) = find_warmest(headers, &before, tiers) else {
-        return find_newest(headers, filled, now).map(|at| (at, Reason::NewestSinceStart));
+    let before: Vec<Filled<'_>> = filled.iter().copied().filter(is_before).collect();
+    let Some(warmest) = find_warmest(&before) else {
+        return find_newest(filled, now).map(|(at, ..)| (at, Reason::NewestSinceStart));
     };
-    let chosen = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
+    filled.retain(|(.., one)| one.reaches(warmest, NEARLY));
+    let chosen = find_newest(filled, now)?;
     let reason = match start {
         LastStart::At(_) if is_before(&chosen) => Reason::WarmestBeforeStart,
         LastStart::At(_) => Reason::AsWarmSinceStart,
         LastStart::NotRunning => Reason::WarmestOfAll,
         LastStart::Unknown => Reason::WarmestStartUnknown,
     };
-    Some((chosen, reason))
+    Some((chosen.0, reason))
 }
 
 /// Finds a snapshot warmer than `than`; `None` unless `than` is clearly colder (`CLEARLY`).
 pub fn find_warmer(headers: &[SnapshotHeader], than: &SnapshotHeader, situation: &Situation) -> Option<usize> {
     let &Situation { tiers, now, .. } = situation;
-    let is_own = |at: &usize| !situation.is_of_another(&headers[*at]);
-    let is_filled = |at: &usize| Warmth::of(&headers[*at], tiers).is_some();
-    let filled: Vec<usize> = (0..headers.len()).filter(is_own).filter(is_filled).collect();
-    let warmest = find_warmest(headers, &filled, tiers)?;
-    let warmer = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
-    is_clearly_colder(than, &headers[warmer], tiers).then_some(warmer)
+    let mut filled = find_filled(headers, tiers);
+    filled.retain(|(_, header, _)| !situation.is_of_another(header));
+    let warmest = find_warmest(&filled)?;
+    filled.retain(|(.., one)| one.reaches(warmest, NEARLY));
+    let (warmer, header, _) = find_newest(filled, now)?;
+    is_clearly_colder(than, header, tiers).then_some(warmer)
 }
 
-fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers: Tiers) -> Vec<usize> {
-    let Some(least) = Warmth::of(&headers[warmest], tiers) else { return Vec::new() };
-    let is_as_warm = |at: &usize| Warmth::of(&headers[*at], tiers).is_some_and(|one| one.reaches(least, NEARLY));
-    among.into_iter().filter(is_as_warm).collect()
+/// A snapshot with blocks in the requested tiers, and its place in the store's order.
+type Filled<'a> = (usize, &'a SnapshotHeader, Warmth);
+
+fn find_filled(headers: &[SnapshotHeader], tiers: Tiers) -> Vec<Filled<'_>> {
+    let filled = headers.iter().enumerate().filter_map(|(at, one)| Some((at, one, Warmth::of(one, tiers)?)));
+    filled.collect()
 }
 
-fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
-    among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
+fn find_newest(among: Vec<Filled<'_>>, now: Timestamp) -> Option<Filled<'_>> {
+    among.into_iter().min_by_key(|(at, header, _)| (is_to_come(header, now), *at))
 }
 
 pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tiers) -> bool {
@@ -170,15 +177,13 @@ impl Warmth {
 }
 
 /// Each tier counts relative to its maximum in `among`, because shared_buffers is small, but worth more per byte.
-fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
-    let warm: Vec<(usize, Warmth)> =
-        among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
-    let most_os = warm.iter().map(|(_, one)| one.os).max()?;
-    let most_buffers = warm.iter().map(|(_, one)| one.buffers).max()?;
+fn find_warmest(among: &[Filled<'_>]) -> Option<Warmth> {
+    let warm = among.iter().map(|(.., one)| *one);
+    let most_os = warm.clone().map(|one| one.os).max()?;
+    let most_buffers = warm.clone().map(|one| one.buffers).max()?;
     let share = |part: u64, most: u64| part as f64 / most.max(1) as f64;
     let score = |one: &Warmth| share(one.os, most_os) + share(one.buffers, most_buffers);
-    let by_score = |(_, one): &&(usize, Warmth), (_, other): &&(usize, Warmth)| score(one).total_cmp(&score(other));
-    warm.iter().max_by(by_score).map(|(at, _)| *at)
+    warm.max_by(|one, other| score(one).total_cmp(&score(other)))
 }
 
 /// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h.

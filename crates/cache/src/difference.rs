@@ -1,5 +1,6 @@
 use std::collections::HashMap;
-use std::ops::AddAssign;
+use std::iter::Sum;
+use std::ops::Add as _;
 
 use roaring::RoaringBitmap;
 
@@ -63,11 +64,12 @@ impl TierDifference {
     }
 }
 
-impl AddAssign for TierDifference {
-    fn add_assign(&mut self, other: TierDifference) {
-        self.gained += other.gained;
-        self.lost += other.lost;
-        self.kept += other.kept;
+impl Sum for TierDifference {
+    fn sum<I: Iterator<Item = TierDifference>>(parts: I) -> TierDifference {
+        parts.fold(
+            TierDifference::default(),
+            |sum, part| host::fieldwise!(TierDifference, sum.add(part): gained, lost, kept),
+        )
     }
 }
 
@@ -83,33 +85,26 @@ impl Difference<'_> {
     }
 
     pub fn os(&self) -> TierDifference {
-        sum(self.relations.iter().map(RelationDifference::os))
+        self.relations.iter().map(RelationDifference::os).sum()
     }
 
     pub fn buffers(&self) -> TierDifference {
-        sum(self.relations.iter().map(RelationDifference::buffers))
+        self.relations.iter().map(RelationDifference::buffers).sum()
     }
 }
 
 impl RelationDifference<'_> {
     pub fn os(&self) -> TierDifference {
-        sum(self.forks.iter().map(|fork| fork.os))
+        self.forks.iter().map(|fork| fork.os).sum()
     }
 
     pub fn buffers(&self) -> TierDifference {
-        sum(self.forks.iter().map(|fork| fork.buffers))
+        self.forks.iter().map(|fork| fork.buffers).sum()
     }
 
     pub fn blocks(&self) -> (u64, u64) {
         self.forks.iter().fold((0, 0), |(before, after), fork| (before + fork.blocks_before, after + fork.blocks_after))
     }
-}
-
-fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
-    parts.fold(TierDifference::default(), |mut total, part| {
-        total += part;
-        total
-    })
 }
 
 /// Compares maps of one cluster or of two copies of it. Relations are matched by name, not by file.
@@ -137,7 +132,7 @@ fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> Relation
     let Some(before) = before else {
         return RelationDifference { relation, change: Change::New, forks: compare_forks(&[], &after.forks, false) };
     };
-    let is_rewritten = before.relation.path.relfilenumber() != relation.path.relfilenumber();
+    let is_rewritten = before.relation.path.relfilenumber != relation.path.relfilenumber;
     let change = match after.blocks().cmp(&before.blocks()) {
         _ if is_rewritten => Change::Rewritten,
         std::cmp::Ordering::Greater => Change::Grown,
@@ -156,13 +151,9 @@ fn compare_forks<'a>(before: &'a [ForkMap], after: &'a [ForkMap], comparable: bo
             (None, None) => return None,
             (before, after) => (before.unwrap_or(&none), after.unwrap_or(&none)),
         };
-        Some(ForkDifference {
-            fork,
-            blocks_before: before.blocks,
-            blocks_after: after.blocks,
-            os: compare_tier(&before.os, &after.os, comparable),
-            buffers: compare_tier(&before.all_buffers(), &after.all_buffers(), comparable),
-        })
+        let os = compare_tier(&before.os, &after.os, comparable);
+        let buffers = compare_tier(&before.all_buffers(), &after.all_buffers(), comparable);
+        Some(ForkDifference { fork, blocks_before: before.blocks, blocks_after: after.blocks, os, buffers })
     };
     Fork::ALL.into_iter().filter_map(compare).collect()
 }
@@ -186,7 +177,7 @@ mod tests {
     }
 
     fn with_file(mut one: RelationMap, relfilenumber: u32) -> RelationMap {
-        one.relation.path = RelationPath::Base { database_oid: 5, relfilenumber };
+        one.relation.path = RelationPath::base(5, relfilenumber);
         one
     }
 

@@ -63,17 +63,11 @@ impl<'a> Files<'a> {
     }
 
     /// Counts a segment file's blocks, and finds cached ones if the segment begins before block `end`.
-    pub fn read_segment(
-        &self,
-        path: &RelationPath,
-        fork: Fork,
-        segment: u32,
-        end: u64,
-    ) -> linux::Result<Option<Found>> {
-        let Some(file) = self.open(path, fork, segment)? else { return Ok(None) };
+    pub fn read_segment(&self, path: &RelationPath, fork: Fork, number: u32, end: u64) -> linux::Result<Option<Found>> {
+        let Some(file) = self.open(path, fork, number)? else { return Ok(None) };
         let Geometry { block_size, segment_blocks } = self.geometry;
         let blocks = (file.size_bytes() / u64::from(block_size)).min(segment_blocks.into());
-        let first = u64::from(segment) * u64::from(segment_blocks);
+        let first = u64::from(number) * u64::from(segment_blocks);
         let resident = match first < end {
             true => read_resident_blocks(&*file, self.cache.page_bytes(), block_size.into(), first..first + blocks)?,
             false => RoaringBitmap::new(),

@@ -61,7 +61,7 @@ pub fn header_of_databases(second: i64, databases: &[(u32, &str, u64, u64)]) -> 
 }
 
 pub fn relation(number: u32, fork: ForkMap) -> RelationMap {
-    let path = RelationPath::Base { database_oid: 5, relfilenumber: number };
+    let path = RelationPath::base(5, number);
     let name =
         RelationName { database: "app".to_owned(), schema: "public".to_owned(), name: format!("relation_{number}") };
     let relation = Relation {

@@ -62,9 +62,9 @@ pub fn read_rows<'a>(rows: impl Iterator<Item = RawRow<'a>>) -> Result<Vec<Relat
         columns.texts.iter_mut().zip(texts).for_each(|(column, value)| column.push(text(value)));
         let longs = [row.oid, row.relfilenumber, row.relation_blocks, row.blocks];
         columns.longs.iter_mut().zip(longs).for_each(|(column, value)| column.push(value));
-        columns.is_system.push(row.is_system);
-        columns.heat.push(row.heat);
-        columns.bitmap.push(ByteArray::from(row.bitmap));
+        columns.booleans.push(row.is_system);
+        columns.integers.push(row.heat);
+        columns.bytes.push(ByteArray::from(row.bitmap));
     }
     let mut collector = Collector::default();
     collector.add_group(&columns)?;

@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use strum::VariantArray as _;
 
 use super::files::{Files, numbers};
-use super::{ForkMap, HeatSource, Map, MapInputs, Snapshot, TierState};
+use super::{ForkMap, HeatSource, Map, MapInputs, RelationMap, Snapshot, TierState};
 use host::linux;
 use host::linux::threads::{count_processors, map_on_threads};
 use host::units::{BlockRange, Fork};
@@ -62,33 +62,26 @@ const SNAPSHOTS_MAX: usize = 7;
 /// Minimum number of earlier snapshots: a single one may be untypical.
 const SNAPSHOTS_MIN: usize = 2;
 
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    /// Element n: blocks in at least n + 1 of the added sets.
-    at_least: Vec<RoaringBitmap>,
+/// Element n: blocks in at least n + 1 of the added sets.
+type Counts = Vec<RoaringBitmap>;
+
+fn add(counts: &mut Counts, blocks: &RoaringBitmap) {
+    let mut carried = blocks.clone();
+    for level in &mut *counts {
+        let both = &*level & &carried;
+        *level |= &carried;
+        carried = both;
+    }
+    counts.extend((!carried.is_empty()).then_some(carried));
 }
 
-impl Counts {
-    fn add(&mut self, blocks: &RoaringBitmap) {
-        let mut carried = blocks.clone();
-        for level in &mut self.at_least {
-            let both = &*level & &carried;
-            *level |= &carried;
-            carried = both;
-        }
-        if !carried.is_empty() {
-            self.at_least.push(carried);
-        }
+fn levels_of(counts: Counts, sets: usize) -> Levels {
+    let mut levels = Levels::new();
+    for (nth, blocks) in counts.into_iter().enumerate() {
+        let heat = (nth + 1) * usize::from(GREATEST_HEAT) / sets;
+        *levels.entry(heat as u8).or_default() |= blocks;
     }
-
-    fn into_levels(self, sets: usize) -> Levels {
-        let mut levels = Levels::new();
-        for (nth, blocks) in self.at_least.into_iter().enumerate() {
-            let heat = (nth + 1) * usize::from(GREATEST_HEAT) / sets;
-            *levels.entry(heat as u8).or_default() |= blocks;
-        }
-        levels
-    }
+    levels
 }
 
 fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
@@ -108,8 +101,8 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
         for (relation, fork) in snapshot.map.forks() {
             if let Some(at) = places.get(&(&relation.path, fork.fork)) {
                 let buffers = fork.all_buffers();
-                counts[*at].add(&(&fork.os | &buffers));
-                counts[*at].add(&buffers);
+                add(&mut counts[*at], &(&fork.os | &buffers));
+                add(&mut counts[*at], &buffers);
             }
         }
         snapshots += 1;
@@ -119,7 +112,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     }
     // Each snapshot added two sets: all its cached blocks, and those in shared_buffers.
     let levels =
-        counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(counts.into_levels(2 * snapshots), fork));
+        counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(levels_of(counts, 2 * snapshots), fork));
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
 }
 
@@ -199,24 +192,19 @@ async fn read_statistics(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfFork
             reads.insert((database, of_relation.relation_oid), of_relation.reads);
         }
     }
-    let reads_of = |at: usize| {
-        let relation = &map.relations[at].relation;
+    let reads_of = |RelationMap { relation, .. }: &RelationMap| {
         reads.get(&(relation.name.database.clone(), relation.oid)).copied().unwrap_or(0)
     };
-    let cached = |at: usize| map.relations[at].forks.iter().map(|fork| fork.os.len()).sum::<u64>();
-    let blocks_of = |at: usize| map.relations[at].forks.iter().map(|fork| fork.blocks).sum::<u64>();
-    let seen: Vec<usize> = (0..map.relations.len()).filter(|at| cached(*at) > 0).collect();
-    let all_reads: u64 = seen.iter().map(|at| reads_of(*at)).sum();
-    let all_blocks: u64 = seen.iter().map(|at| blocks_of(*at)).sum();
+    let cached = || map.relations.iter().filter(|one| one.forks.iter().any(|fork| !fork.os.is_empty()));
+    let (all_reads, all_blocks) = (cached().map(reads_of).sum::<u64>(), cached().map(RelationMap::blocks).sum::<u64>());
     if all_reads == 0 || all_blocks == 0 {
         return None;
     }
     let usual = all_reads as f64 / all_blocks as f64;
     let mut heat = Vec::new();
-    for (at, relation) in map.relations.iter().enumerate() {
-        let rate = reads_of(at) as f64 / blocks_of(at).max(1) as f64;
-        let level = compute_level(rate, usual);
-        heat.extend(relation.forks.iter().map(|fork| Levels::from_iter((level > 0).then(|| (level, fork.os.clone())))));
+    for one in &map.relations {
+        let level = compute_level(reads_of(one) as f64 / one.blocks().max(1) as f64, usual);
+        heat.extend(one.forks.iter().map(|fork| Levels::from_iter((level > 0).then(|| (level, fork.os.clone())))));
     }
     Some(heat)
 }

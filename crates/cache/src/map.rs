@@ -113,30 +113,40 @@ impl RelationMap {
     pub fn main_fork(&self) -> Option<&ForkMap> {
         self.forks.iter().find(|fork| fork.fork == Fork::Main)
     }
+
+    pub fn residency(&self) -> Residency {
+        self.forks.iter().map(ForkMap::residency).sum()
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.forks.iter().map(|fork| fork.blocks).sum()
+    }
 }
 
 impl ForkMap {
     pub fn empty(fork: Fork, blocks: u64) -> ForkMap {
-        ForkMap {
-            fork,
-            blocks,
-            os: RoaringBitmap::new(),
-            os_heat: BTreeMap::new(),
-            buffers: Default::default(),
-            dirty: RoaringBitmap::new(),
-        }
+        let (os, os_heat, buffers, dirty) = Default::default();
+        ForkMap { fork, blocks, os, os_heat, buffers, dirty }
     }
 
     pub fn all_buffers(&self) -> RoaringBitmap {
         self.buffers.iter().fold(RoaringBitmap::new(), |all, level| all | level)
     }
+
+    pub fn residency(&self) -> Residency {
+        let buffers = self.all_buffers();
+        Residency {
+            blocks: self.blocks,
+            os: self.os.len(),
+            buffers: buffers.len(),
+            dirty: self.dirty.len(),
+            both: self.os.intersection_len(&buffers),
+            usage_counts: self.buffers.each_ref().map(RoaringBitmap::len),
+        }
+    }
 }
 
 impl Map {
-    pub fn blocks(&self) -> u64 {
-        self.forks().map(|(_, fork)| fork.blocks).sum()
-    }
-
     pub fn os_blocks(&self) -> u64 {
         self.forks().map(|(_, fork)| fork.os.len()).sum()
     }
@@ -152,6 +162,10 @@ impl Map {
 
     pub fn forks(&self) -> impl Iterator<Item = (&Relation, &ForkMap)> {
         self.relations.iter().flat_map(|one| one.forks.iter().map(move |fork| (&one.relation, fork)))
+    }
+
+    pub fn residency(&self) -> Residency {
+        self.relations.iter().map(RelationMap::residency).sum()
     }
 }
 
@@ -181,44 +195,12 @@ impl Residency {
 
 impl std::iter::Sum for Residency {
     fn sum<I: Iterator<Item = Residency>>(parts: I) -> Residency {
-        parts.fold(Residency::default(), |one, other| Residency {
-            blocks: one.blocks + other.blocks,
-            os: one.os + other.os,
-            buffers: one.buffers + other.buffers,
-            dirty: one.dirty + other.dirty,
-            both: one.both + other.both,
-            usage_counts: std::array::from_fn(|count| one.usage_counts[count] + other.usage_counts[count]),
+        parts.fold(Residency::default(), |mut sum, part| {
+            let blocks = host::field_pairs!(sum, part: blocks, os, buffers, dirty, both);
+            let counts = sum.usage_counts.iter_mut().zip(part.usage_counts);
+            blocks.into_iter().chain(counts).for_each(|(sum, part)| *sum += part);
+            sum
         })
-    }
-}
-
-impl ForkMap {
-    pub fn residency(&self) -> Residency {
-        let buffers = self.all_buffers();
-        Residency {
-            blocks: self.blocks,
-            os: self.os.len(),
-            buffers: buffers.len(),
-            dirty: self.dirty.len(),
-            both: self.os.intersection_len(&buffers),
-            usage_counts: self.buffers.each_ref().map(RoaringBitmap::len),
-        }
-    }
-}
-
-impl RelationMap {
-    pub fn residency(&self) -> Residency {
-        self.forks.iter().map(ForkMap::residency).sum()
-    }
-
-    pub fn blocks(&self) -> u64 {
-        self.forks.iter().map(|fork| fork.blocks).sum()
-    }
-}
-
-impl Map {
-    pub fn residency(&self) -> Residency {
-        self.relations.iter().map(RelationMap::residency).sum()
     }
 }
 

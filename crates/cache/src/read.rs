@@ -21,7 +21,7 @@ use host::linux::threads::{count_processors, lock, map_on_threads};
 use host::units::{Bytes, Fork, PageRange, counted};
 use postgres::{
     BufferSet, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
-    RelationPath, Server, read_buffer_sets, read_fork_blocks, read_partitioned_tables, read_relations,
+    RelationPath, Server, ServerFacts, read_buffer_sets, read_fork_blocks, read_partitioned_tables, read_relations,
 };
 
 /// A tier is `Unknown` if privileges are missing. Skips relations that are dropped meanwhile.
@@ -45,7 +45,7 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
         read_os_tier(&inputs, &mut relations, &mut remarks);
     }
     let buffers = match inputs.server {
-        Some(server) if with_buffers => read_buffers_tier(server, &inputs, &mut relations).await?,
+        Some(server) if with_buffers => read_buffer_tier(server, &inputs, &mut relations).await?,
         Some(_) => TierState::Unknown { reason: "not requested".to_owned() },
         None => TierState::Unknown { reason: "there is no server connection".to_owned() },
     };
@@ -58,49 +58,27 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
             "the setting debug_io_direct includes \"data\": this server's reads bypass the OS page cache".to_owned(),
         );
     }
-    Ok(Map {
-        taken_at,
-        source: read_source(&inputs),
-        os,
-        buffers,
-        os_heat: HeatSource::None,
-        relations,
-        empty: empty.into_iter().map(|one| one.relation).collect(),
-        partitioned,
-        lookups: Lookups::default(),
-        remarks,
-    })
+    let empty = empty.into_iter().map(|one| one.relation).collect();
+    let (source, os_heat, lookups) = (read_source(&inputs), HeatSource::None, Lookups::default());
+    Ok(Map { taken_at, source, os, buffers, os_heat, relations, empty, partitioned, lookups, remarks })
 }
 
 fn read_source(inputs: &MapInputs<'_>) -> MapSource {
-    let data_directory = inputs.data_directory.map(|directory| directory.path.clone());
-    match (inputs.server, inputs.data_directory) {
-        (Some(server), _) => MapSource {
-            system_identifier: server.facts.system_identifier,
-            version_num: server.facts.version_num,
-            block_size: server.facts.block_size,
-            segment_blocks: server.facts.segment_blocks,
-            data_directory,
-            lsn: server.facts.lsn.clone(),
-            timeline: server.facts.timeline,
-        },
-        (None, Some(directory)) => MapSource {
-            system_identifier: directory.system_identifier,
-            version_num: directory.version_major * 10_000,
-            block_size: directory.block_size,
-            segment_blocks: directory.segment_blocks,
-            data_directory,
-            ..MapSource::default()
-        },
-        (None, None) => MapSource::default(),
+    let mut source = MapSource::default();
+    if let Some(directory) = inputs.data_directory {
+        let DataDirectory { system_identifier, version_major, block_size, segment_blocks, .. } = *directory;
+        let (version_num, data_directory) = (version_major * 10_000, Some(directory.path.clone()));
+        source = MapSource { system_identifier, version_num, block_size, segment_blocks, data_directory, ..source };
     }
+    if let Some(Server { facts, .. }) = inputs.server {
+        let ServerFacts { system_identifier, version_num, block_size, segment_blocks, timeline, .. } = *facts;
+        let lsn = facts.lsn.clone();
+        source = MapSource { system_identifier, version_num, block_size, segment_blocks, lsn, timeline, ..source };
+    }
+    source
 }
 
-async fn read_buffers_tier(
-    server: &Server,
-    inputs: &MapInputs<'_>,
-    relations: &mut [RelationMap],
-) -> Result<TierState> {
+async fn read_buffer_tier(server: &Server, inputs: &MapInputs<'_>, relations: &mut [RelationMap]) -> Result<TierState> {
     let databases = inputs.databases.iter().filter(|database| database.allows_connections);
     let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
     let mut connection = match server.connect_with_extension(PG_BUFFERCACHE, &databases).await {
@@ -122,19 +100,12 @@ async fn read_buffers_tier(
 }
 
 pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
-    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
+    (path.tablespace_oid(), path.database_oid, path.relfilenumber)
 }
 
 /// The fork may have been created or extended since its size was read.
 fn add_buffers(forks: &mut Vec<ForkMap>, set: &BufferSet) {
-    let place = match forks.binary_search_by_key(&set.fork, |fork| fork.fork) {
-        Ok(place) => place,
-        Err(place) => {
-            forks.insert(place, ForkMap::empty(set.fork, 0));
-            place
-        }
-    };
-    let fork = &mut forks[place];
+    let fork = find_fork(forks, set.fork);
     fork.blocks = set.blocks.last().map_or(0, |last| u64::from(*last) + 1).max(fork.blocks);
     fork.buffers[usize::from(set.usage_count).min(USAGE_COUNTS - 1)].extend(&set.blocks);
     if set.dirty {
@@ -183,7 +154,7 @@ async fn read_catalogs<'a>(
                 partitioned.extend(found.partitioned);
                 relations.extend(found.relations.into_iter().filter(|found| {
                     let path = &found.relation.path;
-                    !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
+                    !path.is_global() || shared.insert(path.clone())
                 }));
             }
             // An error of one database does not stop the others.
@@ -203,7 +174,7 @@ async fn read_catalogs<'a>(
     if let Some(directory) = inputs.data_directory
         && !closed.is_empty()
     {
-        relations.extend(read_unnamed(directory, &closed, remarks)?);
+        relations.extend(scan(directory, &closed, false, remarks)?);
     }
     Ok(Listed { relations, partitioned })
 }
@@ -234,14 +205,10 @@ async fn read_database(
 fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap> {
     let mut forks: HashMap<u32, Vec<ForkMap>> = HashMap::new();
     for size in sizes {
-        forks.entry(size.relation_oid).or_default().push(ForkMap::empty(size.fork, size.blocks));
+        find_fork(forks.entry(size.relation_oid).or_default(), size.fork).blocks = size.blocks;
     }
-    let join = |relation: Relation| {
-        let mut forks = forks.remove(&relation.oid).unwrap_or_default();
-        forks.sort_by_key(|fork| fork.fork);
-        RelationMap { relation, forks }
-    };
-    relations.into_iter().map(join).collect()
+    let mut forks_of = |relation: &Relation| forks.remove(&relation.oid).unwrap_or_default();
+    relations.into_iter().map(|relation| RelationMap { forks: forks_of(&relation), relation }).collect()
 }
 
 /// PostgreSQL's FirstNormalObjectId: initdb's relations have smaller numbers.
@@ -250,14 +217,9 @@ const FIRST_NORMAL_OID: u32 = 16_384;
 fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed> {
     let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
     let databases: Vec<&Database> = inputs.databases.iter().collect();
-    let is_meant = |path: &RelationPath| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases);
-    let relations = scan(directory, remarks, is_meant)?;
-    Ok(match inputs.names {
-        Some(snapshot) => {
-            Listed { relations: name(relations, snapshot), partitioned: snapshot.map.partitioned.clone() }
-        }
-        None => Listed { relations, partitioned: Vec::new() },
-    })
+    let relations = scan(directory, &databases, true, remarks)?;
+    let Some(snapshot) = inputs.names else { return Ok(Listed { relations, ..Listed::default() }) };
+    Ok(Listed { relations: name(relations, snapshot), partitioned: snapshot.map.partitioned.clone() })
 }
 
 fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
@@ -280,39 +242,28 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     )
 }
 
-fn read_unnamed(
-    directory: &DataDirectory,
-    databases: &[&Database],
-    remarks: &mut Vec<String>,
-) -> Result<Vec<RelationMap>> {
-    let mut found = scan(directory, remarks, |path| is_in(path, databases))?;
-    for RelationMap { relation, .. } in &mut found {
-        let database = databases.iter().find(|database| database.oid == relation.path.database_oid());
-        relation.name.database = database.map(|database| database.name.clone()).unwrap_or_default();
-    }
-    Ok(found)
-}
-
-fn is_in(path: &RelationPath, databases: &[&Database]) -> bool {
-    databases.iter().any(|database| database.oid == path.database_oid())
-}
-
 fn scan(
     directory: &DataDirectory,
+    databases: &[&Database],
+    with_shared: bool,
     remarks: &mut Vec<String>,
-    is_meant: impl Fn(&RelationPath) -> bool,
 ) -> Result<Vec<RelationMap>> {
     let mut refused = Vec::new();
-    let found = directory.scan(&mut refused)?.into_iter().filter(|relation| is_meant(&relation.path));
+    let found = directory.scan(&mut refused)?;
     if let Some(first) = refused.first() {
         let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
         remarks.push(format!("skipped the relations in inaccessible directories: {}{hint}", name_some(&refused)));
     }
-    let mark = |mut relation: Relation| {
-        relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
-        RelationMap::unread(relation)
+    let list = |mut relation: Relation| {
+        match databases.iter().find(|database| database.oid == relation.path.database_oid) {
+            Some(database) => relation.name.database.clone_from(&database.name),
+            None if with_shared && relation.path.is_global() => {}
+            None => return None,
+        }
+        relation.is_system |= relation.path.relfilenumber < FIRST_NORMAL_OID;
+        Some(RelationMap::unread(relation))
     };
-    Ok(found.map(mark).collect())
+    Ok(found.into_iter().filter_map(list).collect())
 }
 
 /// Takes names from the snapshot, because a file with the same path is the same relation.
@@ -345,15 +296,8 @@ pub struct MapInputs<'a> {
 
 impl<'a> MapInputs<'a> {
     pub fn of(page_cache: &'a dyn PageCache, databases: &'a [Database]) -> MapInputs<'a> {
-        MapInputs {
-            server: None,
-            data_directory: None,
-            page_cache,
-            databases,
-            named: None,
-            names: None,
-            progress: &|_, _| (),
-        }
+        let (server, data_directory, named, names) = Default::default();
+        MapInputs { server, data_directory, page_cache, databases, named, names, progress: &|_, _| () }
     }
 
     pub fn asks(&self, database: &str) -> bool {
@@ -393,11 +337,8 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
         }
         Ok(())
     };
-    match look().map_err(unknown_for) {
-        Ok(()) => TierState::Measured,
-        Err(Ok(unknown)) => unknown,
-        Err(Err(error)) => TierState::Unknown { reason: error.to_string() },
-    }
+    let seen = look().map(|()| TierState::Measured).or_else(unknown_for);
+    seen.unwrap_or_else(|error| TierState::Unknown { reason: error.to_string() })
 }
 
 /// Maximum number of a fork's segment files read per round. The first one that is not full is the fork's last.
@@ -488,15 +429,19 @@ fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found
     if segment.blocks == 0 {
         return;
     }
-    let known = forks.iter().position(|one| one.fork == fork);
-    let at = known.unwrap_or_else(|| {
+    let fork = find_fork(forks, fork);
+    fork.blocks = before + segment.blocks;
+    fork.os |= segment.resident;
+}
+
+fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork) -> &mut ForkMap {
+    let place = forks.binary_search_by_key(&fork, |one| one.fork).unwrap_or_else(|place| {
         // By default a vector reserves room for four forks, which wastes 70 MB with 100,000 relations.
         forks.reserve_exact(1);
-        forks.push(ForkMap::empty(fork, 0));
-        forks.len() - 1
+        forks.insert(place, ForkMap::empty(fork, 0));
+        place
     });
-    forks[at].blocks = before + segment.blocks;
-    forks[at].os |= segment.resident;
+    &mut forks[place]
 }
 
 #[cfg(test)]
@@ -545,7 +490,7 @@ mod files_tests {
         let snapshot = Snapshot::new(map_of(vec![known.clone()]), None);
         let mut unnamed = [known.clone(), known.clone()].map(|one| RelationMap::unread(one.relation));
         unnamed.iter_mut().for_each(|one| one.relation.name.name = one.relation.path.to_string());
-        unnamed[1].relation.path = RelationPath::Base { database_oid: 5, relfilenumber: 16_391 };
+        unnamed[1].relation.path = RelationPath::base(5, 16_391);
         let named = name(unnamed.to_vec(), &snapshot);
         assert_eq!(named[0].relation, known.relation);
         assert_eq!(named[1], unnamed[1]);

@@ -88,26 +88,25 @@ fn key_of(name: &RelationName) -> Key<'_> {
 fn unknown_relation(name: &str, relations: &[&Relation], partitioned: &[PartitionedTable]) -> Error {
     let written = name.replace('"', "");
     let own = relations.iter().filter(|one| !one.is_system).map(|one| &one.name);
-    let names = own.chain(partitioned.iter().map(|one| &one.name)).flat_map(|one| {
+    let names = own.chain(partitioned.iter().map(|one| &one.name)).map(|one| {
         let full = one.to_string();
-        let likeness = likeness(&written, &one.name).max(likeness(&written, &full));
-        (likeness > 0.8).then_some((likeness, full))
+        (likeness(&written, &one.name).max(likeness(&written, &full)), full)
     });
-    Error::UnknownRelation { name: name.to_owned(), near: nearest(names.collect()) }
+    Error::UnknownRelation { name: name.to_owned(), near: nearest(names) }
 }
 
 fn unknown_schema(name: &str, relations: &[&Relation]) -> Error {
     let schemas: HashSet<&str> = relations.iter().map(|one| one.name.schema.as_str()).collect();
     let near = schemas.into_iter().map(|schema| (likeness(name, schema), schema.to_owned()));
-    let near = nearest(near.filter(|(likeness, _)| *likeness > 0.8).collect());
-    Error::UnknownSchema { name: name.to_owned(), near }
+    Error::UnknownSchema { name: name.to_owned(), near: nearest(near) }
 }
 
 fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }
 
-fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
+fn nearest(names: impl Iterator<Item = (f64, String)>) -> Vec<String> {
+    let mut names: Vec<(f64, String)> = names.filter(|(likeness, _)| *likeness > 0.8).collect();
     names.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     names.dedup_by(|one, other| one.1 == other.1);
     names.into_iter().take(NEAR_NAMES).map(|(_, name)| name).collect()
@@ -132,15 +131,10 @@ impl NamePattern {
     /// Without a schema, matches in every schema.
     pub fn matches(&self, name: &RelationName) -> bool {
         // A shared catalog has no database: it belongs to all.
-        let database = |pattern: &Regex| name.database.is_empty() || pattern.is_match(&name.database);
-        let is_pattern_of = match self.parts.as_slice() {
-            [] => false,
-            [relation, rest @ ..] => {
-                relation.is_match(&name.name)
-                    && rest.first().is_none_or(|schema| schema.is_match(&name.schema))
-                    && rest.get(1).is_none_or(database)
-            }
-        };
+        let database = Some(&name.database).filter(|database| !database.is_empty());
+        let names = [Some(&name.name), Some(&name.schema), database];
+        let is_match = |(part, name): (&Regex, Option<&String>)| name.is_none_or(|name| part.is_match(name));
+        let is_pattern_of = !self.parts.is_empty() && self.parts.iter().zip(names).all(is_match);
         is_pattern_of || self.raw == name.name || self.raw == name.to_string()
     }
 

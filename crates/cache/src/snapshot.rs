@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use roaring::RoaringBitmap;
 
-use super::names::{BEST, NEWEST};
-use super::{Error, HeatSource, Lookups, Map, MapSource, Result, TierState};
+use super::{BEST, Error, HeatSource, Lookups, Map, MapSource, NEWEST, Result, TierState};
 use postgres::{PartitionedTable, Relation};
 
 /// A stored map of cached blocks, without dirty flags, which a restore does not need.
@@ -106,22 +105,15 @@ impl SnapshotHeader {
 }
 
 fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
-    let mut databases: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
-    for one in map.relations.iter().filter(|one| one.relation.path.database_oid() != 0) {
-        let key = (one.relation.path.database_oid(), &*one.relation.name.database);
-        let (os, buffers) = databases.entry(key).or_default();
-        for fork in &one.forks {
-            *os += fork.os.len();
-            *buffers += fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>();
-        }
+    let mut databases: BTreeMap<(u32, &str), DatabaseBlocks> = BTreeMap::new();
+    for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid != 0) {
+        let (oid, name) = (relation.path.database_oid, &*relation.name.database);
+        let new = || DatabaseBlocks { oid, name: name.to_owned(), os_blocks: 0, buffers_blocks: 0 };
+        let database = databases.entry((oid, name)).or_insert_with(new);
+        database.os_blocks += fork.os.len();
+        database.buffers_blocks += fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>();
     }
-    let database = |((oid, name), (os_blocks, buffers_blocks)): ((u32, &str), (u64, u64))| DatabaseBlocks {
-        oid,
-        name: name.to_owned(),
-        os_blocks,
-        buffers_blocks,
-    };
-    databases.into_iter().map(database).collect()
+    databases.into_values().collect()
 }
 
 /// A label must be safe in a file name, and not `best` or `newest`.

@@ -1,16 +1,13 @@
 //! The warm set: a primary's cached blocks, a row per fork (docs/agent.md). It has fewer levels of heat than a snapshot, so
 //! a steady cache changes few rows.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
-use super::snapshot_file::{
-    BUFFERS, Collector, NONE, OS, StoredBlocks, decode_bitmap, encode_tier, parse_tier, rows_of,
-};
+use super::snapshot_file::{Collector, NONE, decode_bitmap, encode_tier, parse_tier, rows_of};
 use super::warm::{Evidence, coarse, compute_heat_levels};
 use super::{ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, TierState};
 use host::units::{Bytes, Fork};
@@ -49,12 +46,6 @@ pub struct Share {
     pub written: Bytes,
 }
 
-impl Share {
-    pub fn is_colder(&self) -> bool {
-        self.state.is_none()
-    }
-}
-
 /// Chooses the rows to write. `everything` ignores the thresholds and the limit; used for a switchover.
 /// If `is_partial`, some databases are missing from the map; their rows stay.
 pub fn compute_share(
@@ -66,14 +57,14 @@ pub fn compute_share(
 ) -> Share {
     let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
     let everything = everything || is_of_other;
-    // Old rows, and whether each still has cached blocks.
-    let known: HashMap<(&str, &str), (&WarmRow, Cell<bool>)> =
-        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), (row, Cell::new(false)))).collect();
-    let blocks = |levels: &Levels| residency_of(levels).values().map(RoaringBitmap::len).sum::<u64>();
+    let key_of = |row: &WarmRow| (row.path.clone(), row.fork.clone());
+    let mut known: HashMap<(String, String), &WarmRow> =
+        old.iter().flat_map(|old| &old.rows).map(|row| (key_of(row), row)).collect();
+    let blocks = |row: &WarmRow| residency_of(&read_levels(row)).values().map(RoaringBitmap::len).sum::<u64>();
     let total: u64 = map.forks().map(|(_, fork)| fork.os.len() + fork.all_buffers().len()).sum();
-    let of_old: u64 = known.values().map(|(row, _)| blocks(&read_levels(row))).sum();
+    let of_old: u64 = known.values().map(|row| blocks(row)).sum();
     // After a checkpoint, scattered rows cost full-page images.
-    let pages = known.values().map(|(row, _)| row.size()).sum::<usize>() / PAGE_BYTES + 1;
+    let pages = known.values().map(|row| row.size()).sum::<usize>() / PAGE_BYTES + 1;
     let uptime = map.taken_at.duration_since(server_started_at);
     let knows = |tier: &TierState, text: fn(&WarmState) -> &String| {
         let is_known = *tier == TierState::Measured || is_of_other;
@@ -87,24 +78,20 @@ pub fn compute_share(
     }
     // Most changed blocks per byte first.
     let mut changed: Vec<(f64, WarmRow)> = Vec::new();
-    for (row, levels) in map.relations.iter().flat_map(rows_of_relation(map.os_heat)) {
-        let old = known.get(&(&*row.path, &*row.fork)).map(|(old, is_there)| {
-            is_there.set(true);
-            *old
-        });
-        let change = match old {
+    for row in map.relations.iter().flat_map(rows_of_relation(map.os_heat)) {
+        let change = match known.remove(&key_of(&row)) {
             Some(old) if *old == row => continue,
-            // A renamed relation.
-            Some(old) if old.relation != row.relation => Some(blocks(&levels)),
-            Some(old) => compute_change(&read_levels(old), &levels, everything),
-            None => Some(blocks(&levels)),
+            Some(old) if old.relation == row.relation => {
+                compute_change(&read_levels(old), &read_levels(&row), everything)
+            }
+            // A new or renamed relation.
+            _ => Some(blocks(&row)),
         };
         if let Some(change) = change {
             changed.push((change as f64 / row.size() as f64, row));
         }
     }
-    let gone = known.values().filter(|(_, is_there)| !is_partial && !is_there.get());
-    let gone: Vec<(String, String)> = gone.map(|(row, _)| (row.path.clone(), row.fork.clone())).collect();
+    let gone: Vec<(String, String)> = known.into_keys().filter(|_| !is_partial).collect();
     changed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let bytes = Bytes(total * u64::from(map.source.block_size));
     let limit = HOURLY_BYTES * bytes.0.div_ceil(HOURLY_PER).max(1);
@@ -146,33 +133,26 @@ fn compute_debt(state: &WarmState, now: Timestamp, limit: u64) -> u64 {
 /// Disjoint blocks by tier and heat.
 type Levels = BTreeMap<(String, i32), RoaringBitmap>;
 
-fn rows_of_relation(source: HeatSource) -> impl Fn(&RelationMap) -> Vec<(WarmRow, Levels)> {
+fn rows_of_relation(source: HeatSource) -> impl Fn(&RelationMap) -> Vec<WarmRow> {
     move |one| {
         let forks = one.forks.iter().map(|fork| coarse(fork, source)).collect();
         let one = RelationMap { relation: one.relation.clone(), forks };
-        let mut rows: Vec<(WarmRow, Levels)> = Vec::new();
+        let mut rows: Vec<WarmRow> = Vec::new();
         for row in rows_of(&one).filter(|row| row.tier != NONE) {
             let fork = row.fork.fork.name();
-            if rows.last().is_none_or(|(last, _)| last.fork != fork) {
-                let new = WarmRow {
-                    path: one.relation.path.to_string(),
-                    fork: fork.to_owned(),
-                    relation: serde_json::to_vec(&one.relation).unwrap_or_default(),
-                    relation_blocks: row.fork.blocks as i64,
-                    tiers: Vec::new(),
-                    heats: Vec::new(),
-                    bitmaps: Vec::new(),
-                };
-                rows.push((new, Levels::new()));
+            if rows.last().is_none_or(|last| last.fork != fork) {
+                let (path, relation_blocks) = (one.relation.path.to_string(), row.fork.blocks as i64);
+                let relation = serde_json::to_vec(&one.relation).unwrap_or_default();
+                let (fork, tiers, heats, bitmaps) = (fork.to_owned(), Vec::new(), Vec::new(), Vec::new());
+                rows.push(WarmRow { path, fork, relation, relation_blocks, tiers, heats, bitmaps });
             }
-            let Some((last, levels)) = rows.last_mut() else { continue };
+            let Some(last) = rows.last_mut() else { continue };
             let mut bytes = Vec::with_capacity(row.bitmap.serialized_size());
             // Writing to memory does not fail.
             let _ = row.bitmap.serialize_into(&mut bytes);
             last.tiers.push(row.tier.to_owned());
             last.heats.push(row.heat.into());
             last.bitmaps.push(bytes);
-            levels.insert((row.tier.to_owned(), row.heat.into()), row.bitmap);
         }
         rows
     }
@@ -196,19 +176,18 @@ fn residency_of(levels: &Levels) -> BTreeMap<&str, RoaringBitmap> {
 
 /// Changed blocks; `None` if they are too few for a write.
 fn compute_change(old: &Levels, new: &Levels, everything: bool) -> Option<u64> {
-    let none = RoaringBitmap::new();
     let (before, after) = (residency_of(old), residency_of(new));
-    let differ = |one: &RoaringBitmap, other: &RoaringBitmap| (one ^ other).len();
-    let tiers = [OS, BUFFERS].into_iter();
-    let changed: u64 =
-        tiers.map(|tier| differ(before.get(tier).unwrap_or(&none), after.get(tier).unwrap_or(&none))).sum();
+    let (changed, moved) = (count_different(&before, &after), count_different(old, new));
     let all: u64 = after.values().map(RoaringBitmap::len).sum();
-    let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let moved: u64 =
-        keys.into_iter().map(|key| differ(old.get(key).unwrap_or(&none), new.get(key).unwrap_or(&none))).sum();
     let is_more = |blocks: u64, share: f64| blocks > CHANGED_MIN && blocks as f64 > all as f64 * share;
     let is_noticed = everything || is_more(changed, CHANGED_SHARE) || is_more(moved / 2, HEAT_CHANGED_SHARE);
     is_noticed.then_some(changed + moved / 2)
+}
+
+fn count_different<K: Ord>(old: &BTreeMap<K, RoaringBitmap>, new: &BTreeMap<K, RoaringBitmap>) -> u64 {
+    let none = RoaringBitmap::new();
+    let keys: BTreeSet<&K> = old.keys().chain(new.keys()).collect();
+    keys.into_iter().map(|key| (old.get(key).unwrap_or(&none) ^ new.get(key).unwrap_or(&none)).len()).sum()
 }
 
 /// Leaves out and counts rows that contradict themselves or others, or take too much memory.
@@ -226,19 +205,11 @@ pub fn decode_warm_set(set: WarmSet, source: MapSource) -> (Map, usize) {
     }
     let known =
         |text: &str| parse_tier(text).unwrap_or(TierState::Unknown { reason: "its state is not readable".into() });
-    let map = Map {
-        taken_at: set.state.taken_at,
-        source,
-        os: known(&set.state.os),
-        buffers: known(&set.state.buffers),
-        os_heat: set.state.os_heat.parse().unwrap_or_default(),
-        relations: collector.relations,
-        empty: Vec::new(),
-        partitioned: Vec::new(),
-        lookups: Lookups::default(),
-        remarks: Vec::new(),
-    };
-    (map, refused)
+    let WarmState { taken_at, os, buffers, os_heat, .. } = set.state;
+    let (os, buffers, os_heat) = (known(&os), known(&buffers), os_heat.parse().unwrap_or_default());
+    let (relations, lookups) = (collector.relations, Lookups::default());
+    let (empty, partitioned, remarks) = (Vec::new(), Vec::new(), Vec::new());
+    (Map { taken_at, source, os, buffers, os_heat, relations, empty, partitioned, lookups, remarks }, refused)
 }
 
 fn add_row(collector: &mut Collector, row: &WarmRow) -> Result<(), String> {
@@ -251,8 +222,7 @@ fn add_row(collector: &mut Collector, row: &WarmRow) -> Result<(), String> {
     }
     for ((tier, heat), bitmap) in row.tiers.iter().zip(&row.heats).zip(&row.bitmaps) {
         let WarmRow { fork, relation_blocks, .. } = row;
-        let stored = StoredBlocks { fork, relation_blocks: *relation_blocks, tier, heat: *heat, bitmap, count: None };
-        collector.add_blocks_of(relation.clone(), stored)?;
+        collector.add_blocks_of(relation.clone(), (fork, *relation_blocks), (tier, *heat), (bitmap, None))?;
     }
     Ok(())
 }
@@ -373,9 +343,9 @@ mod tests {
         let cold = map(&[(1, 0..10_000, 0..100)]);
         let minutes = |minutes: i64| cold.taken_at - SignedDuration::from_mins(minutes);
         let share = compute_share(Some(&set), &cold, minutes(5), false, false);
-        assert!(share.is_colder() && share.state.is_none() && share.changed.is_empty());
+        assert!(share.state.is_none() && share.changed.is_empty());
         let share = compute_share(Some(&set), &cold, minutes(90), false, false);
-        assert!(!share.is_colder() && share.changed.len() == 1, "it is its usual size now");
+        assert!(share.state.is_some() && share.changed.len() == 1, "it is its usual size now");
     }
 
     #[test]
@@ -429,7 +399,7 @@ mod tests {
         assert!(share.gone.is_empty() && share.changed.len() == 1, "{share:?}");
         one.buffers = TierState::Unknown { reason: "not seen".into() };
         let share = compute_share(Some(&set), &one, START, true, false);
-        assert!(share.is_colder() && share.changed.is_empty() && share.gone.is_empty(), "{share:?}");
+        assert!(share.state.is_none() && share.changed.is_empty() && share.gone.is_empty(), "{share:?}");
     }
 
     #[test]

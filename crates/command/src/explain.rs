@@ -11,10 +11,11 @@ use host::units::Bytes;
 
 use host::linux;
 
-use cache::trace;
-use cache::warm;
+use cache::{trace, warm};
 
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+    let own = OWN.get().copied().unwrap_or_default();
+    let as_explain = |cause| SHARED.iter().chain(own).find_map(|cast| cast(cause));
     let Some(found) = error.chain().find_map(as_explain) else {
         let source = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
         let full = source.and_then(|source| FullDisk::of_file(source, Path::new(""), None));
@@ -30,7 +31,7 @@ const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 fn describe_full_disk(full: &FullDisk) -> String {
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
     let instead = full.instead.map(|instead| format!(", or use another disk with {instead}")).unwrap_or_default();
-    let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
+    let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.mount_point)));
     let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
     let point = point.display();
     if is_without_inodes(path) {
@@ -98,11 +99,6 @@ static OWN: OnceLock<&'static [Cast]> = OnceLock::new();
 /// Adds a program's own error types. Only the first call counts.
 pub fn explain_also(own: &'static [Cast]) {
     OWN.get_or_init(|| own);
-}
-
-fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
-    let own = OWN.get().copied().unwrap_or_default();
-    SHARED.iter().chain(own).find_map(|cast| cast(cause))
 }
 
 #[cfg(test)]

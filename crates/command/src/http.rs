@@ -150,23 +150,31 @@ impl Token {
 
 /// Refusal of a request; `None` admits it.
 pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Response<String>> {
-    let verdict = find_host(uri, headers).map_or_else(|ambiguous| ambiguous, |host| judge(token, host, headers, uri));
-    match verdict {
-        Verdict::Pass => None,
-        Verdict::Remember(secret) => Some(remember(&secret)),
-        Verdict::Ask => {
-            let mut form = respond(StatusCode::UNAUTHORIZED, "text/html; charset=utf-8", FORM);
-            form.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
-            Some(form)
-        }
-        Verdict::Reject => Some(respond(StatusCode::BAD_REQUEST, PLAIN, "the request must name exactly one host")),
-        Verdict::Refuse => Some(respond(StatusCode::FORBIDDEN, PLAIN, "the host is not a loopback name")),
+    let host = match find_host(uri, headers) {
+        Ok(host) => host,
+        Err(status) => return Some(respond(status, PLAIN, "the request must name exactly one host")),
+    };
+    let Some(token) = token else {
+        // The host name may be another site's (DNS rebinding).
+        let is_own = host.is_some_and(is_loopback);
+        return (!is_own).then(|| respond(StatusCode::FORBIDDEN, PLAIN, "the host is not a loopback name"));
+    };
+    let is_right = |secret: &String| Token::digest(secret) == token;
+    if let Some(secret) = find_in_pairs(uri.query().unwrap_or_default(), "token").filter(is_right) {
+        // Moves the token from the URL to a cookie. Prometheus keeps no cookie.
+        return (uri.path() != "/metrics").then(|| remember(&secret));
     }
+    let is_given = find_in_cookies(headers).iter().chain(&find_in_authorization(headers)).any(is_right);
+    (!is_given).then(|| {
+        let mut form = respond(StatusCode::UNAUTHORIZED, "text/html; charset=utf-8", FORM);
+        form.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
+        form
+    })
 }
 
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 
-fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> Response<String> {
+pub fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> Response<String> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -183,40 +191,18 @@ pub fn add_headers<B>(response: &mut Response<B>) {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Pass,
-    /// The URL contained the token; pgthaw moves it to a cookie.
-    Remember(String),
-    Ask,
-    /// The host name is another site's (DNS rebinding).
-    Refuse,
-    /// The request names two hosts, or an unreadable one. A proxy may have used a different host.
-    Reject,
-}
-
 /// Host from the `Host` header or the request line (as sent to a proxy), which must agree. HTTP/1.0 needs neither.
-fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Verdict> {
+///
+/// # Errors
+/// If the request names two hosts, or an unreadable one. A proxy may have used a different host.
+fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, StatusCode> {
     let mut named = headers.get_all(HOST).iter();
-    let host = named.next().map(|host| host.to_str().map_err(|_| Verdict::Reject)).transpose()?;
+    let host = named.next().map(|host| host.to_str().map_err(|_| StatusCode::BAD_REQUEST)).transpose()?;
     match (host, uri.authority().map(Authority::as_str)) {
-        _ if named.next().is_some() => Err(Verdict::Reject),
-        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(Verdict::Reject),
+        _ if named.next().is_some() => Err(StatusCode::BAD_REQUEST),
+        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(StatusCode::BAD_REQUEST),
         (host, other) => Ok(host.or(other)),
     }
-}
-
-fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Uri) -> Verdict {
-    let Some(token) = token else {
-        return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
-    };
-    let is_right = |secret: &String| Token::digest(secret) == token;
-    if let Some(secret) = find_in_pairs(uri.query().unwrap_or_default(), "token").filter(is_right) {
-        // Prometheus keeps no cookie.
-        return if uri.path() == "/metrics" { Verdict::Pass } else { Verdict::Remember(secret) };
-    }
-    let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
-    if given { Verdict::Pass } else { Verdict::Ask }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -410,8 +396,9 @@ pub struct Listener {
 
 impl Listener {
     /// # Errors
-    /// If there is no token and `address` is not loopback, or if the address is in use.
-    pub async fn bind(address: SocketAddr, token: Option<Token>) -> Result<Listener, Error> {
+    /// If there is no token and `address` is not loopback, if the token is unusable, or if the address is in use.
+    pub async fn bind(address: SocketAddr, token_file: Option<&Path>) -> Result<Listener, Error> {
+        let token = token_file.map(Token::read).transpose()?;
         if token.is_none() && !is_loopback_address(address.ip()) {
             return Err(Error::NoToken(address));
         }
@@ -428,7 +415,7 @@ impl Listener {
     pub async fn run_pages(
         self,
         open: Option<&'static str>,
-        pages: impl Fn(&Uri) -> Option<Page> + Clone + Send + Sync + 'static,
+        pages: impl Fn(&Uri) -> Option<Response<String>> + Clone + Send + Sync + 'static,
         end: impl Future<Output = ()>,
     ) {
         let token = self.token;
@@ -461,21 +448,14 @@ impl Listener {
     }
 }
 
-#[derive(Debug)]
-pub struct Page {
-    pub status: StatusCode,
-    pub kind: &'static str,
-    pub body: String,
-}
-
 fn answer_page(
-    pages: impl Fn(&Uri) -> Option<Page>,
+    pages: impl Fn(&Uri) -> Option<Response<String>>,
     open: Option<&str>,
     token: Option<Token>,
     request: &Request<Incoming>,
 ) -> Response<String> {
     let answer = || match (pages(request.uri()), request.method()) {
-        (Some(Page { status, kind, body }), &Method::GET | &Method::HEAD) => respond(status, kind, body),
+        (Some(page), &Method::GET | &Method::HEAD) => page,
         (Some(_), _) => {
             let mut refusal = respond(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "");
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
@@ -535,13 +515,17 @@ mod access_tests {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
     }
 
+    fn status(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<StatusCode> {
+        refuse(token, uri, headers).map(|refusal| refusal.status())
+    }
+
     #[test]
     fn without_a_token_the_loopback_address_has_its_own_names_alone() {
-        let verdict = |host: &str| judge(None, Some(host), &HeaderMap::new(), &Uri::default());
+        let verdict = |host: &str| status(None, &Uri::default(), &headers(HOST, host));
         for host in
             ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost", "127.0.0.1", "[::1]", "127.1.2.3:80"]
         {
-            assert_eq!(verdict(host), Verdict::Pass, "{host}");
+            assert_eq!(verdict(host), None, "{host}");
         }
         for host in [
             "evil.example:8432",
@@ -553,9 +537,9 @@ mod access_tests {
             "[127.0.0.1]",
             "",
         ] {
-            assert_eq!(verdict(host), Verdict::Refuse, "{host}");
+            assert_eq!(verdict(host), Some(StatusCode::FORBIDDEN), "{host}");
         }
-        assert_eq!(judge(None, None, &HeaderMap::new(), &Uri::default()), Verdict::Refuse);
+        assert_eq!(status(None, &Uri::default(), &HeaderMap::new()), Some(StatusCode::FORBIDDEN));
     }
 
     #[test]
@@ -563,21 +547,22 @@ mod access_tests {
         let token = Some(Token::new(SECRET).unwrap());
         let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("token", SECRET).finish();
         let uri = |path: &str, query: &str| format!("{path}?{query}").parse::<Uri>().unwrap();
-        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/", &query)), Verdict::Remember(SECRET.into()));
-        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/metrics", &query)), Verdict::Pass);
-        let response = remember(SECRET);
+        assert_eq!(status(token, &uri("/metrics", &query), &HeaderMap::new()), None);
+        let response = refuse(token, &uri("/", &query), &HeaderMap::new()).unwrap();
+        assert_eq!(response.status(), StatusCode::SEE_OTHER);
         let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert_eq!(judge(token, None, &headers(COOKIE, &format!("other=1; {cookie}")), &Uri::default()), Verdict::Pass);
+        assert_eq!(status(token, &Uri::default(), &headers(COOKIE, &format!("other=1; {cookie}"))), None);
         let bearer = |secret: &str| headers(AUTHORIZATION, &format!("bearer {secret}"));
         let plain = Some(Token::new("0123456789abcdef").unwrap());
         for scheme in ["Bearer", "bearer", "BEARER"] {
             let given = headers(AUTHORIZATION, &format!("{scheme} 0123456789abcdef"));
-            assert_eq!(judge(plain, None, &given, &Uri::default()), Verdict::Pass, "{scheme}");
+            assert_eq!(status(plain, &Uri::default(), &given), None, "{scheme}");
         }
         for wrong in ["0123456789abcde", "0123456789abcdef0", ""] {
-            assert_eq!(judge(plain, None, &bearer(wrong), &Uri::default()), Verdict::Ask, "{wrong}");
+            let asked = Some(StatusCode::UNAUTHORIZED);
+            assert_eq!(status(plain, &Uri::default(), &bearer(wrong)), asked, "{wrong}");
             let uri = uri("/", &format!("token={wrong}"));
-            assert_eq!(judge(plain, None, &HeaderMap::new(), &uri), Verdict::Ask, "{wrong}");
+            assert_eq!(status(plain, &uri, &HeaderMap::new()), asked, "{wrong}");
         }
         assert!(matches!(Token::new("short"), Err(Error::WeakToken { .. })));
         assert_eq!(format!("{token:?}"), "Some(Token(…))");

@@ -7,7 +7,7 @@ use host::files::FileMode;
 use host::linux::signals::status_of_end;
 
 /// Options of every command.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct OutputArguments {
     /// Print JSON with stable field names
     ///
@@ -46,10 +46,6 @@ impl OutputArguments {
         if self.quiet {
             terminal::keep_quiet();
         }
-    }
-
-    pub fn without_progress(self) -> OutputArguments {
-        OutputArguments { quiet: true, ..self }
     }
 
     pub fn shows_progress(self) -> bool {

@@ -126,21 +126,15 @@ pub fn keep_private(arguments: &[OsString]) {
 }
 
 pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     // A shell's background processes ignore SIGQUIT, and so would a server that they start: it could not shut down
     // immediately. Handling the signal restores the default in child processes.
-    let mut quit = signal(SignalKind::quit())?;
-    Ok(async move {
-        let came = tokio::select! {
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = hangup.recv() => SignalKind::hangup(),
-            _ = quit.recv() => SignalKind::quit(),
-        };
-        note_end(came.as_raw_value());
-    })
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+    let streams = kinds.into_iter().map(|kind| Ok((kind, signal(kind)?)));
+    let mut streams = streams.collect::<std::io::Result<Vec<_>>>()?;
+    Ok(poll_fn(move |context| {
+        let mut came = streams.iter_mut().filter_map(|(kind, one)| one.poll_recv(context).is_ready().then_some(*kind));
+        came.next().map_or(Poll::Pending, |kind| Poll::Ready(note_end(kind.as_raw_value())))
+    }))
 }
 
 #[cfg(test)]

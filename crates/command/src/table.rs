@@ -47,16 +47,17 @@ pub trait RowWriter {
 }
 
 impl ExportColumn {
-    pub const fn text(name: &'static str) -> ExportColumn {
-        ExportColumn { name, kind: Kind::Text }
-    }
-
-    pub const fn integer(name: &'static str) -> ExportColumn {
-        ExportColumn { name, kind: Kind::Integer }
-    }
-
-    pub const fn float(name: &'static str) -> ExportColumn {
-        ExportColumn { name, kind: Kind::Float }
+    /// Parses a list such as `name text, count integer, share float`.
+    pub fn parse_list(list: &'static str) -> impl Iterator<Item = ExportColumn> {
+        list.split(", ").filter_map(|column| {
+            let (name, kind) = column.split_once(' ')?;
+            let kind = match kind {
+                "text" => Kind::Text,
+                "integer" => Kind::Integer,
+                _ => Kind::Float,
+            };
+            Some(ExportColumn { name, kind })
+        })
     }
 }
 

@@ -16,17 +16,6 @@ use postgres::{
 };
 use terminal::printable;
 
-impl Target {
-    pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
-        let scope = Scope(arguments.databases()?);
-        Ok(match arguments.open_directory()? {
-            Some(directory) if arguments.names_server() => open_both(arguments, directory, scope).await?,
-            Some(directory) => open_directory(arguments, directory, scope).await?,
-            None => open_server(arguments, scope).await?,
-        })
-    }
-}
-
 /// Connects to the named server; with `--data-dir` alone, to the server that runs in that directory.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     match arguments.open_directory()?.filter(|_| !arguments.names_server()) {
@@ -122,6 +111,22 @@ pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
 }
 
 impl Target {
+    pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
+        let scope = Scope(arguments.databases()?);
+        Ok(match arguments.open_directory()? {
+            Some(directory) if arguments.names_server() => {
+                let server = arguments.connect(|options| options).await?;
+                server.require_cluster_of(&directory)?;
+                let place = different_place_remark(&directory, &server);
+                let remarks = server.version_remark().into_iter().chain(place).collect();
+                let (server, data_directory) = (Some(server), Some(directory));
+                Target { server, data_directory, scope, remarks, ..Target::default() }
+            }
+            Some(directory) => open_directory(arguments, directory, scope).await?,
+            None => open_server(arguments, scope).await?,
+        })
+    }
+
     /// `None` if the server does not run on this host.
     pub fn find_postmaster(&self) -> Option<u32> {
         let postmaster = self.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
@@ -236,14 +241,6 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
         Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
         None => LastStart::NotRunning,
     }
-}
-
-async fn open_both(arguments: &ConnectionArguments, directory: DataDirectory, scope: Scope) -> Result<Target, Error> {
-    let server = arguments.connect(|options| options).await?;
-    server.require_cluster_of(&directory)?;
-    let remarks = server.version_remark().into_iter().chain(different_place_remark(&directory, &server)).collect();
-    let (server, data_directory) = (Some(server), Some(directory));
-    Ok(Target { server, data_directory, scope, remarks, ..Target::default() })
 }
 
 async fn open_directory(

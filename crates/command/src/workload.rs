@@ -3,6 +3,7 @@
 
 use roaring::RoaringBitmap;
 
+use cache::warm::plan::{Precedence, WantedFork};
 use cache::warm::{Evidence, compute_heat_levels};
 use cache::{ForkMap, Map, RelationMap, TierState};
 use model::{AccessKind, Bin, Error, PageClass, Popularity};
@@ -24,9 +25,7 @@ const SHOWN_CLASSES: usize = 8;
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
-    pub blocks: u64,
-    pub is_index: bool,
-    pub levels: Vec<(f32, RoaringBitmap)>,
+    pub fork: WantedFork,
 }
 
 pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<WantedClass> {
@@ -35,8 +34,15 @@ pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<W
         let Popularity::Measured(_) = one.popularity else { return None };
         let relation = activity.relations.iter().find(|relation| class_name(relation) == one.name)?;
         let levels = levels_of(find_fork(map, relation)?.1, evidence);
-        let is_index = relation.kind == RelationKind::Index;
-        Some(WantedClass { class, blocks: relation.blocks, is_index, levels })
+        let fork = WantedFork {
+            precedence: Precedence::ByHeat,
+            is_index: relation.kind == RelationKind::Index,
+            blocks: relation.blocks,
+            levels,
+            resident: RoaringBitmap::new(),
+            places: Vec::new(),
+        };
+        Some(WantedClass { class, fork })
     };
     classes.iter().enumerate().filter_map(wanted).collect()
 }
@@ -88,7 +94,7 @@ fn make_classes_by(
     let counts = Counts::new(activity);
     let heat = map.map(|map| (map, Evidence::of(map)));
     let mut made = Classes { classes: Vec::new(), assumptions: Vec::new() };
-    let mut doubts = Doubts::default();
+    let mut doubts = Vec::new();
     for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
         if counts.per(relation.requests) < FEWEST_ACCESSES {
             continue;
@@ -112,14 +118,14 @@ fn make_classes_by(
         // A full scan reads every block, so heat does not matter.
         let is_chosen_from = |one: &PageClass| one.access().kind != AccessKind::Scan && relation.blocks > SMALL_BLOCKS;
         if let Some(origin) = origin.filter(|_| main.as_ref().is_some_and(is_chosen_from)) {
-            doubts.add(&name, relation.blocks, origin);
+            doubts.push((relation.blocks, name.clone(), origin));
         }
         made.classes.extend(main);
         let inner = if is_index { found.inner } else { 0.0 };
         made.classes.extend(class(name + ", inner pages", inner_blocks, inner, 1.0, Popularity::Uniform));
         made.assumptions.extend(found.assumptions);
     }
-    made.assumptions.extend(doubts.describe());
+    made.assumptions.extend(describe_doubts(&doubts));
     Ok(made)
 }
 
@@ -446,50 +452,34 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if others.any(counts) { "popularity and restore by " } else { "restore by " }
 }
 
-#[derive(Debug, Default)]
-pub struct Doubts {
-    /// Relations with `HeatOrigin::Load` (blocks, name); the next two fields are sums over them.
-    loaded: Vec<(u64, String)>,
-    lookups: u64,
-    blocks: u64,
-    is_unknown: bool,
-}
-
-impl Doubts {
-    pub fn add(&mut self, name: &str, size: u64, origin: HeatOrigin) {
-        match origin {
-            HeatOrigin::Readers => {}
-            HeatOrigin::Load { lookups, blocks } => {
-                self.loaded.push((size, name.to_owned()));
-                self.lookups = self.lookups.saturating_add(lookups);
-                self.blocks = self.blocks.saturating_add(blocks);
-            }
-            HeatOrigin::Unknown => self.is_unknown = true,
-        }
-    }
-
-    pub fn describe(&self) -> Vec<String> {
-        let mut largest_first: Vec<&(u64, String)> = self.loaded.iter().collect();
-        largest_first.sort_by(|one, other| other.cmp(one));
-        let names = match &largest_first[..] {
-            [] => None,
-            [(_, one)] => Some(one.clone()),
-            [(_, one), (_, other)] => Some(format!("{one} and {other}")),
-            [(_, one), others @ ..] => Some(format!("{one} and {} others", others.len())),
-        };
-        let loaded = names.map(|names| {
-            format!(
-                "all blocks of {names} are assumed to be equally popular: their heat (estimated request rates) in the snapshot may stem \
-                 from a bulk load ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
-                self.lookups, self.blocks
-            )
-        });
-        let unknown = self.is_unknown.then(|| {
-            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: the snapshot has no lookup counts"
-                .to_owned()
-        });
-        loaded.into_iter().chain(unknown).collect()
-    }
+/// Describes the doubts about the heat of relations (blocks, name, origin).
+fn describe_doubts(doubts: &[(u64, String, HeatOrigin)]) -> Vec<String> {
+    let of_load = |(size, name, origin): &(u64, String, HeatOrigin)| match *origin {
+        HeatOrigin::Load { lookups, blocks } => Some((*size, name.clone(), lookups, blocks)),
+        HeatOrigin::Readers | HeatOrigin::Unknown => None,
+    };
+    let mut largest_first: Vec<(u64, String, u64, u64)> = doubts.iter().filter_map(of_load).collect();
+    largest_first.sort_by(|one, other| other.cmp(one));
+    let names = match &largest_first[..] {
+        [] => None,
+        [(_, one, ..)] => Some(one.clone()),
+        [(_, one, ..), (_, other, ..)] => Some(format!("{one} and {other}")),
+        [(_, one, ..), others @ ..] => Some(format!("{one} and {} others", others.len())),
+    };
+    let sum = |of: fn(&(u64, String, u64, u64)) -> u64| largest_first.iter().map(of).fold(0, u64::saturating_add);
+    let loaded = names.map(|names| {
+        format!(
+            "all blocks of {names} are assumed to be equally popular: their heat (estimated request rates) in the snapshot may stem \
+             from a bulk load ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
+            sum(|one| one.2),
+            sum(|one| one.3)
+        )
+    });
+    let unknown = doubts.iter().any(|(.., origin)| *origin == HeatOrigin::Unknown).then(|| {
+        "the snapshot's heat is assumed to stem from lookups, not from a bulk load: the snapshot has no lookup counts"
+            .to_owned()
+    });
+    loaded.into_iter().chain(unknown).collect()
 }
 
 #[cfg(test)]
@@ -619,7 +609,7 @@ mod classes_tests {
         for lookups in [0, 4 * 1394 - 1] {
             let (bins, wanted, told) = make_of_heat(Lookups::of_database("app", [(1, lookups)]));
             assert!(bins.iter().all(|bin| bin.weight == bins[0].weight), "{bins:?}");
-            let levels = wanted[0].levels.iter().rev().map(|(_, blocks)| blocks.len() as f64);
+            let levels = wanted[0].fork.levels.iter().rev().map(|(_, blocks)| blocks.len() as f64);
             assert!(bins.len() > 1 && bins.iter().map(|bin| bin.pages).eq(levels), "{bins:?}");
             let expected = format!("may stem from a bulk load ({lookups} lookups, 1394 cached blocks)");
             assert!(told.contains(&expected) && told.contains("relation_1 are assumed to be equally"), "{told}");

@@ -161,12 +161,7 @@ impl Capability {
         Capability::of(group, name, Ok(detail.into()))
     }
 
-    pub fn no(
-        group: &'static str,
-        name: &'static str,
-        detail: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Capability {
+    pub fn no(group: &'static str, name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
         Capability::of(group, name, Err(Lack::new(detail, remedy)))
     }
 
@@ -203,6 +198,14 @@ pub struct Tiers {
 
 impl Tiers {
     pub const BOTH: Tiers = Tiers { os: true, buffers: true };
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Tiers { os: true, buffers: false } => "the page cache",
+            Tiers { os: false, buffers: true } => "shared_buffers",
+            _ => "shared_buffers or the page cache",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
@@ -259,16 +262,6 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
         restore: Tiers { os: has_os && is_os_used, buffers: is_ok("pg_prewarm") },
         restores_some_buffers: find("pg_prewarm").is_some_and(|one| one.is_partly),
         missing,
-    }
-}
-
-impl Tiers {
-    pub fn words(self) -> &'static str {
-        match self {
-            Tiers { os: true, buffers: false } => "the page cache",
-            Tiers { os: false, buffers: true } => "shared_buffers",
-            _ => "shared_buffers or the page cache",
-        }
     }
 }
 

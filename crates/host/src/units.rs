@@ -75,9 +75,11 @@ macro_rules! field_pairs {
 
 /// Part of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize, strum::Display, IntoStaticStr, JsonSchema)]
+#[derive(Serialize, Deserialize, strum::Display, strum::FromRepr, IntoStaticStr, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "snake_case")]
+// PostgreSQL's fork numbers, such as pg_buffercache's `relforknumber`.
+#[repr(i16)]
 pub enum Fork {
     Main = 0,
     Fsm = 1,
@@ -102,11 +104,6 @@ impl Fork {
 
     pub fn from_name(name: &str) -> Option<Fork> {
         Fork::ALL.into_iter().find(|fork| fork.name() == name)
-    }
-
-    /// Parses pg_buffercache's `relforknumber`.
-    pub fn from_number(number: i16) -> Option<Fork> {
-        Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
     }
 }
 
@@ -147,6 +144,14 @@ macro_rules! half_open {
 
 half_open!(BlockRange, blocks);
 half_open!(PageRange, pages);
+
+impl PageRange {
+    /// Consecutive parts, each of `pages` pages but the last.
+    pub fn parts(self, pages: u64) -> impl Iterator<Item = PageRange> {
+        let starts = (self.start..self.end).step_by(pages as usize);
+        starts.map(move |start| PageRange::new(start, self.end.min(start + pages)))
+    }
+}
 
 /// Number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, TS)]

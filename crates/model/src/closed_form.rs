@@ -25,6 +25,12 @@ pub struct Knee {
     pub throughput: f64,
 }
 
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
+pub struct Steepest {
+    pub by_transaction: Knee,
+    pub by_second: Knee,
+}
+
 const LOOKS: usize = 4000;
 
 /// A server is warm if a smaller share of its transactions reads from the device.
@@ -96,21 +102,17 @@ impl WarmUp {
         find_rise(found, 1.0 - WARM_SHARE, self.greatest_pages()).map_or(f64::INFINITY, |i| self.seconds_after(i))
     }
 
-    pub fn steepest_by_transaction(&self) -> Knee {
-        self.knee_at(self.find_steepest(1.0, 2.0))
-    }
-
-    pub fn steepest_by_second(&self) -> Knee {
-        self.knee_at(self.find_steepest(0.5, 3.0))
-    }
-
-    fn knee_at(&self, transaction: f64) -> Knee {
-        Knee {
-            transaction,
-            seconds: self.seconds_after(transaction),
-            cached_share: self.cached_share(transaction),
-            throughput: self.throughput(transaction),
-        }
+    pub fn steepest(&self) -> Steepest {
+        let [by_transaction, by_second] = [(1.0, 2.0), (0.5, 3.0)].map(|(ratio, power)| {
+            let transaction = self.find_steepest(ratio, power);
+            Knee {
+                transaction,
+                seconds: self.seconds_after(transaction),
+                cached_share: self.cached_share(transaction),
+                throughput: self.throughput(transaction),
+            }
+        });
+        Steepest { by_transaction, by_second }
     }
 
     /// Returns the i with the greatest −d′(i) ÷ d(i)^`power`. With one relation, this i solves
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_knee_of_the_source_by_its_formula() {
-        let knee = source().steepest_by_transaction();
+        let knee = source().steepest().by_transaction;
         assert_eq!(knee.transaction.round(), 576_711.0);
         assert_eq!(knee.seconds.round(), 942.0);
         assert_eq!((knee.cached_share * 1000.0).round(), 951.0);
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_knee_by_the_second_is_where_misses_cost_half_a_hit() {
-        let knee = source().steepest_by_second();
+        let knee = source().steepest().by_second;
         let misses = (COLD - HIT) * (-knee.transaction / PAGES).exp();
         assert!((misses / (HIT / 2.0) - 1.0).abs() < 1e-12);
         let rise = |seconds: f64| {
@@ -283,7 +285,7 @@ mod tests {
     fn shares_of_the_steady_throughput_come_in_order() {
         let source = source();
         let [half, nine_tenths] = [0.5, 0.9].map(|share| source.seconds_to_share(share).unwrap());
-        assert!((half - source.steepest_by_transaction().seconds).abs() < 1e-6);
+        assert!((half - source.steepest().by_transaction.seconds).abs() < 1e-6);
         assert!(half < nine_tenths);
         assert_eq!(source.seconds_to_share(1.0), None);
         assert_eq!(source.seconds_to_share(0.01), Some(0.0));
@@ -298,9 +300,9 @@ mod tests {
         assert!([60.0, 300.0, 600.0, 800.0].iter().all(|seconds| at(&both, *seconds) < at(&source(), *seconds)));
         let rise = |curve: &WarmUp| [0.5, 0.9].map(|share| curve.seconds_to_share(share).unwrap().round());
         assert_eq!((rise(&both), rise(&source())), ([930.0, 1041.0], [942.0, 1072.0]));
-        let knee = both.steepest_by_transaction();
+        let knee = both.steepest().by_transaction;
         assert!((knee.transaction / 494_000.0 - 1.0).abs() < 0.002, "{knee:?}");
-        assert!((both.steepest_by_second().transaction / 608_000.0 - 1.0).abs() < 0.002);
+        assert!((both.steepest().by_second.transaction / 608_000.0 - 1.0).abs() < 0.002);
     }
 
     #[test]
@@ -308,14 +310,14 @@ mod tests {
         let again = WarmUp::parallel(&[PAGES, PAGES], COLD, HIT).unwrap();
         let one = WarmUp::simple(PAGES, 2.0 * COLD - HIT, HIT).unwrap();
         assert!(
-            (again.steepest_by_transaction().transaction / one.steepest_by_transaction().transaction - 1.0).abs()
+            (again.steepest().by_transaction.transaction / one.steepest().by_transaction.transaction - 1.0).abs()
                 < 1e-6
         );
     }
 
     #[test]
     fn a_fast_device_has_no_knee() {
-        let knee = WarmUp::simple(1000.0, 1.5e-3, 1e-3).unwrap().steepest_by_transaction();
+        let knee = WarmUp::simple(1000.0, 1.5e-3, 1e-3).unwrap().steepest().by_transaction;
         assert_eq!((knee.transaction, knee.seconds), (0.0, 0.0));
     }
 

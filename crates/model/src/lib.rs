@@ -16,7 +16,7 @@ use derives::{JsonSchema, TS};
 #[cfg(any(test, feature = "formats"))]
 use {schemars::JsonSchema, ts_rs::TS};
 
-pub use closed_form::{FillTime, Knee, RowDensity, WARM_SHARE, WarmUp};
+pub use closed_form::{FillTime, Knee, RowDensity, Steepest, WARM_SHARE, WarmUp};
 pub use error::Error;
 #[cfg(all(feature = "judge", any(test, feature = "fixtures")))]
 pub use fixtures::find_disorder;
@@ -26,16 +26,16 @@ pub use general::{
 };
 #[cfg(feature = "judge")]
 pub use judge::{
-    Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, Warmth, fit_warm_up, judge,
-    tell_error,
+    Bucket, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, Warmth, compute_running_median,
+    fit_warm_up, judge, tell_error,
 };
 pub use outlook::{
-    AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,
-    is_at_once, show_computed, tell_after, tell_computed_after, tell_from,
+    AT_ONCE, Outlook, READ_CPU_SECONDS, STARTUP_READS, Scenario, Span, UNCERTAINTY, compute_hit_seconds,
+    compute_outlook, is_at_once, show_computed, tell_after, tell_computed_after, tell_from,
 };
 pub use scenarios::{
     ColdRestart, DEFAULT_LATENCY_SECONDS, Knees, Numbers, RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, RoughEstimate,
-    Steepest, explain_later_restores, parse_hit, parse_reads,
+    explain_later_restores, parse_hit, parse_reads,
 };
 pub use stall::{StallFinder, StallSpan, find_stalls};
 

@@ -1,8 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::Error;
 use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};
-use super::{Device, Error, PageClass};
-use host::units::Bytes;
 
 /// Relative uncertainty of the device's figures and of a warm transaction's time. Devices are shared, probes are brief.
 pub const UNCERTAINTY: f64 = 0.15;
@@ -15,6 +14,12 @@ pub struct Scenario {
     pub workload: Workload,
     pub server: Server,
     pub warmer: Option<Warmer>,
+}
+
+impl Scenario {
+    pub fn cold_restart(workload: Workload, server: Server) -> Scenario {
+        Scenario { name: "cold restart".into(), workload, server, warmer: None }
+    }
 }
 
 /// A forecast time.
@@ -50,7 +55,10 @@ pub struct Outlook {
 
 pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
     let run = |factor: f64| {
-        let server = Server { device: scale_device(&scenario.server.device, factor), ..scenario.server.clone() };
+        let mut server = scenario.server.clone();
+        server.device.reads_per_second *= factor;
+        server.device.bandwidth *= factor;
+        server.device.latency.iter_mut().for_each(|(_, seconds)| *seconds /= factor);
         let workload = Workload { hit_seconds: scenario.workload.hit_seconds / factor, ..scenario.workload.clone() };
         compute_forecast(&workload, &server, scenario.warmer.as_ref())
     };
@@ -78,14 +86,6 @@ pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
     })
 }
 
-fn scale_device(device: &Device, factor: f64) -> Device {
-    Device {
-        reads_per_second: device.reads_per_second * factor,
-        bandwidth: device.bandwidth * factor,
-        latency: device.latency.iter().map(|(depth, seconds)| (*depth, seconds / factor)).collect(),
-    }
-}
-
 fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
@@ -104,8 +104,6 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 
 pub const AT_ONCE: &str = "at once";
 
-pub const VERY_SOON: &str = "<0.1 s";
-
 pub fn is_at_once(seconds: f64) -> bool {
     seconds < 0.05
 }
@@ -123,17 +121,13 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
-        _ if is_at_once(seconds) => VERY_SOON.to_owned(),
+        _ if is_at_once(seconds) => "<0.1 s".to_owned(),
         _ => shown,
     }
 }
 
 pub fn tell_computed_after(seconds: f64, shown: &str) -> String {
-    match seconds {
-        ..=0.0 => AT_ONCE.to_owned(),
-        _ if is_at_once(seconds) => "within 0.1 s".to_owned(),
-        _ => format!("after {shown}"),
-    }
+    if seconds > 0.0 && is_at_once(seconds) { "within 0.1 s".to_owned() } else { tell_after(seconds, shown) }
 }
 
 fn tell(word: &str, seconds: f64, shown: &str) -> String {
@@ -144,38 +138,7 @@ fn tell(word: &str, seconds: f64, shown: &str) -> String {
 pub const READ_CPU_SECONDS: f64 = 33e-6;
 
 /// Reads, with read-ahead, of some 160 catalog blocks before the first transaction (docs/model.md).
-const STARTUP_READS: f64 = 40.0;
-
-#[derive(Clone, Debug)]
-pub struct ColdStart {
-    pub clients: u32,
-    pub classes: Vec<PageClass>,
-    pub hit_seconds: f64,
-    pub cores: f64,
-    pub device: Device,
-    pub read_ahead: Bytes,
-    pub block_bytes: f64,
-    /// Pages of shared_buffers. If infinite, the model has a single cache, of `os_pages`.
-    pub buffers_pages: f64,
-    pub os_pages: f64,
-    pub client_reads: f64,
-}
-
-impl ColdStart {
-    pub fn scenario(self) -> Scenario {
-        let workload = Workload {
-            clients: self.clients,
-            classes: self.classes,
-            hit_seconds: self.hit_seconds,
-            read_seconds: READ_CPU_SECONDS,
-            read_ahead_pages: self.read_ahead.0 as f64 / self.block_bytes,
-            startup_reads: STARTUP_READS + self.client_reads,
-        };
-        let ColdStart { device, cores, buffers_pages, os_pages, block_bytes, .. } = self;
-        let server = Server { device, cores, buffers_pages, os_pages, block_bytes };
-        Scenario { name: "cold restart".into(), workload, server, warmer: None }
-    }
-}
+pub const STARTUP_READS: f64 = 40.0;
 
 /// CPU seconds of a transaction, assuming that the cores limit a warm server.
 pub fn compute_hit_seconds(warm_tps: f64, clients: f64, cores: f64) -> f64 {
@@ -185,7 +148,7 @@ pub fn compute_hit_seconds(warm_tps: f64, clients: f64, cores: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bin, PageClass, Popularity};
+    use crate::{Bin, Device, PageClass, Popularity};
 
     fn scenario(warmer: bool) -> Scenario {
         let class = |name: &str, pages| PageClass {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::{
-    Device, Error, Knee, Outlook, PageClass, Popularity, Scenario, Server, WarmUp, Warmer, Workload,
+    Device, Error, Outlook, PageClass, Popularity, Scenario, Server, Steepest, WarmUp, Warmer, Workload,
     compute_hit_seconds,
 };
 use host::units::{Bytes, counted};
@@ -254,8 +254,7 @@ impl ColdRestart {
         what_if: &[Numbers],
         plan: impl Fn(&Scenario) -> Option<Warmer>,
     ) -> Result<Vec<Scenario>, Error> {
-        let (workload, server) = (self.workload.clone(), self.server.clone());
-        let cold = Scenario { name: "cold restart".into(), workload, server, warmer: None };
+        let cold = Scenario::cold_restart(self.workload.clone(), self.server.clone());
         let with_restore = |scenario: &Scenario, name: &str| {
             let hottest_first = || Warmer {
                 begins_after_seconds: RESTORE_BEGINS_SECONDS,
@@ -272,14 +271,11 @@ impl ColdRestart {
             classes.truncate(1);
             scenarios.push(one);
         }
-        if self.has_bandwidth {
-            scenarios.push(with_restore(&cold, "with a restore"));
-        }
+        scenarios.extend(self.has_bandwidth.then(|| with_restore(&cold, "with a restore")));
         for changes in what_if {
             let changed = changes.apply(&cold)?;
-            if self.has_bandwidth {
-                scenarios.push(with_restore(&changed, &format!("{}, restore", changed.name)));
-            }
+            let name = format!("{}, restore", changed.name);
+            scenarios.extend(self.has_bandwidth.then(|| with_restore(&changed, &name)));
             scenarios.push(changed);
         }
         Ok(scenarios)
@@ -314,21 +310,11 @@ pub struct Knees {
     pub parallel: Steepest,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
-pub struct Steepest {
-    pub by_transaction: Knee,
-    pub by_second: Knee,
-}
-
 impl Knees {
     fn of(pages: &[f64], cold: f64, hit: f64) -> Result<Knees, Error> {
-        let steepest = |curve: WarmUp| Steepest {
-            by_transaction: curve.steepest_by_transaction(),
-            by_second: curve.steepest_by_second(),
-        };
         Ok(Knees {
-            simple: steepest(WarmUp::simple(pages.iter().sum(), cold, hit)?),
-            parallel: steepest(WarmUp::parallel(pages, cold, hit)?),
+            simple: WarmUp::simple(pages.iter().sum(), cold, hit)?.steepest(),
+            parallel: WarmUp::parallel(pages, cold, hit)?.steepest(),
         })
     }
 }

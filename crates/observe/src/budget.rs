@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    EventWord, FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks,
-    Tier, TimeSource,
+    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, Reading, SLOW_CALLS, SqlLooks, Tier,
+    TimeSource,
 };
 use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
-use postgres::Session;
 
 /// Interval after which the cost is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
@@ -70,7 +69,7 @@ pub fn render_looks(looks_per_second: f64) -> String {
 }
 
 pub struct BudgetedSource {
-    source: Box<dyn TimeSource>,
+    pub current: Box<dyn TimeSource>,
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
@@ -90,15 +89,15 @@ host::debug_by!(BudgetedSource: budget);
 
 impl BudgetedSource {
     /// `budget` is a share of all processors, 0 to 1.
-    pub fn new(source: Box<dyn TimeSource>, postmaster_pid: Option<u32>, budget: f64) -> BudgetedSource {
+    pub fn new(current: Box<dyn TimeSource>, postmaster_pid: Option<u32>, budget: f64) -> BudgetedSource {
         let now = read_monotonic().as_nanos() as u64;
-        let mut budgeted = BudgetedSource {
-            source,
+        BudgetedSource {
+            kernel_ns: current.cost().map_or(0, |cost| cost.total_ns()),
+            current,
             postmaster_pid,
             budget,
             begin_ns: now,
             looked_at_ns: now,
-            kernel_ns: 0,
             own_ns: read_own_cpu_time().as_nanos() as u64,
             spans_above: 0,
             reductions: Vec::new(),
@@ -106,9 +105,7 @@ impl BudgetedSource {
             files: Vec::new(),
             begins_from: None,
             asks_seldom: false,
-        };
-        budgeted.kernel_ns = budgeted.read_kernel_ns();
-        budgeted
+        }
     }
 
     /// Replaces the source after a server restart; earlier reductions stay.
@@ -120,18 +117,14 @@ impl BudgetedSource {
         self.put_aside()?;
         // The old source covers the time before this reading.
         self.begins_from = Some(Box::new(source.read()?));
-        (self.source, self.postmaster_pid) = (source, postmaster_pid);
+        (self.current, self.postmaster_pid) = (source, postmaster_pid);
         Ok(())
     }
 
     fn put_aside(&mut self) -> Result<(), Error> {
         self.files = self.files()?;
-        self.spent = [self.spent.take(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
+        self.spent = self.cost();
         Ok(())
-    }
-
-    fn read_kernel_ns(&self) -> u64 {
-        self.cost().map_or(0, |cost| cost.total_ns())
     }
 
     fn keep_within(&mut self, at_ns: u64) -> Result<(), Error> {
@@ -139,7 +132,8 @@ impl BudgetedSource {
         if length_ns < SPAN_NS {
             return Ok(());
         }
-        let (kernel_ns, own_ns) = (self.read_kernel_ns(), read_own_cpu_time().as_nanos() as u64);
+        let kernel_ns = self.cost().map_or(0, |cost| cost.total_ns());
+        let own_ns = read_own_cpu_time().as_nanos() as u64;
         let (kernel, own) = (kernel_ns.saturating_sub(self.kernel_ns), own_ns.saturating_sub(self.own_ns));
         let share_of = |cost_ns: u64| cost_ns as f64 / (length_ns as f64 * count_cores().max(1.0));
         let share = share_of(kernel + own);
@@ -162,14 +156,14 @@ impl BudgetedSource {
 
     /// Returns the reduction, and the new rate if sampling. `None` if nothing is left to reduce.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
-        if self.source.tier() != Tier::Bpf {
-            let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
+        if self.current.tier() != Tier::Bpf {
+            let looks = self.current.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
             return Ok(looks.or_else(|| self.ask_seldom()));
         }
         if !are_programs_dear {
             return Ok(self.ask_seldom());
         }
-        if self.source.drop_receives() {
+        if self.current.drop_receives() {
             return Ok(Some((GivenUp::Receives, None)));
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
@@ -178,7 +172,7 @@ impl BudgetedSource {
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
-        self.source = looks;
+        self.current = looks;
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
@@ -186,46 +180,26 @@ impl BudgetedSource {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))
     }
-}
 
-impl TimeSource for BudgetedSource {
-    fn tier(&self) -> Tier {
-        self.source.tier()
-    }
-
-    fn event_word(&self) -> Option<EventWord> {
-        self.source.event_word()
-    }
-
-    fn read(&mut self) -> Result<Reading, Error> {
+    pub fn read(&mut self) -> Result<Reading, Error> {
         let begins_from = self.begins_from.take();
-        let reading = self.source.read()?;
+        let reading = self.current.read()?;
         self.keep_within(reading.at_ns)?;
         Ok(Reading { begins_from, ..reading })
     }
 
-    fn cost(&self) -> Option<ProbeCost> {
-        [self.spent.clone(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and)
+    /// Of all sources so far.
+    pub fn cost(&self) -> Option<ProbeCost> {
+        [self.spent.clone(), self.current.cost()].into_iter().flatten().reduce(ProbeCost::and)
     }
 
-    fn cost_refusal(&self) -> Option<String> {
-        self.source.cost_refusal()
+    pub fn ask_every(&self) -> Duration {
+        if self.asks_seldom { SELDOM_LOOK } else { self.current.ask_every() }
     }
 
-    fn failure(&self) -> Option<String> {
-        self.source.failure()
-    }
-
-    fn ask_every(&self) -> Duration {
-        if self.asks_seldom { SELDOM_LOOK } else { self.source.ask_every() }
-    }
-
-    fn see(&mut self, sessions: Option<&[Session]>) {
-        self.source.see(sessions);
-    }
-
-    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
-        Ok(FileTimes::merge(self.files.iter().cloned().chain(self.source.files()?).collect()))
+    /// Of all sources so far.
+    pub fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        Ok(FileTimes::merge(self.files.iter().cloned().chain(self.current.files()?).collect()))
     }
 }
 
@@ -259,7 +233,11 @@ type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
 pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
-        match open_local(tier, postmaster_pid) {
+        let opened = postmaster_pid.ok_or(Error::NotHere).and_then(|postmaster_pid| match tier {
+            Tier::Bpf => open_time_probe(postmaster_pid, SLOW_CALLS),
+            _ => Ok(Box::new(MemoryLooks::start(postmaster_pid)?)),
+        });
+        match opened {
             Ok(source) => return Ok((Some(source), refused)),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => {
@@ -268,14 +246,6 @@ pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> R
         }
     }
     Ok((None, refused))
-}
-
-fn open_local(tier: Tier, postmaster_pid: Option<u32>) -> Result<Box<dyn TimeSource>, Error> {
-    let postmaster_pid = postmaster_pid.ok_or(Error::NotHere)?;
-    Ok(match tier {
-        Tier::Bpf => open_time_probe(postmaster_pid, &ProbeOptions::default())?,
-        _ => Box::new(MemoryLooks::start(postmaster_pid)?),
-    })
 }
 
 #[cfg(test)]

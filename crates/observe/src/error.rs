@@ -39,9 +39,7 @@ impl Explain for Error {
             Error::Postgres(error) => error.kind(),
             Error::NotHere => ErrorKind::Privilege,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
-            Error::NotARecord { .. } | Error::OtherRecord { .. } | Error::File { .. } => ErrorKind::Failed,
-            Error::NoHistory { .. } | Error::NotInHistory { .. } => ErrorKind::Failed,
+            _ => ErrorKind::Failed,
         }
     }
 

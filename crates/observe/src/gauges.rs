@@ -3,7 +3,7 @@
 //! Part of `--json`: never rename fields.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::mpsc::Receiver;
+use std::ops::Add as _;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -134,55 +134,26 @@ pub struct GaugeSources {
     pub observer_pid: Option<u32>,
 }
 
-impl GaugeReading {
-    fn read(second: u32, sources: &GaugeSources, processes: &mut ServerProcesses) -> GaugeReading {
-        let threads_of = |pid: &u32| read_thread_times(*pid).unwrap_or_default();
-        let threads = sources.generator_pids.iter().flat_map(threads_of);
-        GaugeReading {
-            second,
-            generator: threads.collect(),
-            server: processes.read(),
-            ..GaugeReading::read_machine(&sources.devices)
-        }
-    }
-
-    /// Use since `earlier`, per second.
-    pub fn since(&self, earlier: &GaugeReading) -> OsSample {
-        Span { before: earlier, after: self }.sample(1)
-    }
-
-    pub fn read_machine(devices: &Devices) -> GaugeReading {
-        let pressure = |resource| read_pressure(resource).ok().flatten();
-        GaugeReading {
-            monotonic: clock::read_monotonic(),
-            own_cpu: clock::read_own_cpu_time(),
-            processors: read_processor_times().unwrap_or_default(),
-            device: devices.read().ok().flatten(),
-            parts: devices.read_parts(),
-            memory: read_memory().unwrap_or_default(),
-            cpu_pressure: pressure("cpu"),
-            io_pressure: pressure("io"),
-            memory_pressure: pressure("memory"),
-            ..GaugeReading::default()
-        }
-    }
-}
-
 /// Reads at `start` (monotonic) and at the end of each second.
 pub fn sample_gauges(sources: GaugeSources, start: Duration, seconds: u32) -> Result<Sampling<Vec<OsSample>>, Error> {
-    Sampling::start("gauges", move |stopped| compute_os_samples(&sample(sources, start, seconds, stopped)))
-}
-
-fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiver<()>) -> Vec<GaugeReading> {
-    let mut processes = ServerProcesses::new(sources.postmaster_pid, sources.observer_pid);
-    let mut readings = Vec::new();
-    let mut second = 0;
-    while second <= seconds && wait_until(start + Duration::from_secs(second.into()), stopped) {
-        readings.push(GaugeReading::read(second, &sources, &mut processes));
-        let passed = clock::read_monotonic().saturating_sub(start).as_secs() as u32;
-        second = passed.max(second) + 1;
-    }
-    readings
+    let GaugeSources { devices, generator_pids, postmaster_pid, observer_pid } = sources;
+    let mut processes = ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() };
+    Sampling::start("gauges", move |stopped| {
+        let mut readings = Vec::new();
+        let mut second = 0;
+        while second <= seconds && wait_until(start + Duration::from_secs(second.into()), stopped) {
+            let threads = generator_pids.iter().flat_map(|pid| read_thread_times(*pid).unwrap_or_default());
+            readings.push(GaugeReading {
+                second,
+                generator: threads.collect(),
+                server: processes.read(),
+                ..GaugeReading::read_machine(&devices)
+            });
+            let passed = clock::read_monotonic().saturating_sub(start).as_secs() as u32;
+            second = passed.max(second) + 1;
+        }
+        compute_os_samples(&readings)
+    })
 }
 
 const OBSERVER: &str = "observer";
@@ -207,37 +178,25 @@ struct ServerProcesses {
     seen: HashMap<u32, (&'static str, TaskTime)>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PartTime {
-    pub processes: u32,
-    pub time: TaskTime,
-}
-
 impl ServerProcesses {
-    pub fn new(postmaster_pid: u32, observer_pid: Option<u32>) -> ServerProcesses {
-        ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() }
-    }
-
-    pub fn read(&mut self) -> BTreeMap<&'static str, PartTime> {
+    /// Number and total time of processes by part.
+    fn read(&mut self) -> BTreeMap<&'static str, (u32, TaskTime)> {
         let children = process::read_children(self.postmaster_pid).unwrap_or_default();
         for pid in children.into_iter().chain([self.postmaster_pid]) {
             let Ok(time) = read_task_time(pid) else { continue };
             let known = self.seen.get(&pid).map(|(part, _)| *part).filter(|part| *part != OTHER);
-            self.seen.insert(pid, (known.unwrap_or_else(|| self.classify(pid)), time));
+            let part = known.unwrap_or_else(|| match self.observer_pid == Some(pid) {
+                true => OBSERVER,
+                false => process::read_title(pid).map_or(OTHER, |title| kind_of_title(&title)),
+            });
+            self.seen.insert(pid, (part, time));
         }
-        let mut parts = BTreeMap::<&str, PartTime>::new();
+        let mut parts = BTreeMap::<&str, (u32, TaskTime)>::new();
         for (part, time) in self.seen.values() {
             let sum = parts.entry(part).or_default();
-            *sum = PartTime { processes: sum.processes + 1, time: sum.time + *time };
+            *sum = (sum.0 + 1, sum.1 + *time);
         }
         parts
-    }
-
-    fn classify(&self, pid: u32) -> &'static str {
-        match self.observer_pid == Some(pid) {
-            true => OBSERVER,
-            false => process::read_title(pid).map_or(OTHER, |title| kind_of_title(&title)),
-        }
     }
 }
 
@@ -249,135 +208,114 @@ pub(crate) struct GaugeReading {
     /// Actual time since boot.
     pub monotonic: Duration,
     pub generator: Vec<(u32, TaskTime)>,
-    pub server: BTreeMap<&'static str, PartTime>,
+    pub server: BTreeMap<&'static str, (u32, TaskTime)>,
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
     pub device: Option<DeviceCounters>,
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
-    pub cpu_pressure: Option<Pressure>,
-    pub io_pressure: Option<Pressure>,
-    pub memory_pressure: Option<Pressure>,
+    /// On processors, disks and memory.
+    pub pressure: [Option<Pressure>; 3],
 }
 
-/// Computes rates, because readings may be late. Seconds without a reading get the mean rates up to the next reading.
+/// Seconds without a reading get the mean rates up to the next reading.
 fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     let mut samples = Vec::new();
     for pair in readings.windows(2) {
-        let span = Span { before: &pair[0], after: &pair[1] };
-        samples.extend((pair[0].second + 1..=pair[1].second).map(|second| span.sample(second)));
+        samples.extend((pair[0].second + 1..=pair[1].second).map(|second| pair[1].since(&pair[0], second)));
     }
     samples
 }
 
-/// Sum of `parts`, if any: the separately read total would differ slightly.
-fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
-    let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
-    let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
-    DeviceUse {
-        reads: sum(|one| one.reads),
-        read_bytes: Bytes(sum(|one| one.read_bytes.0)),
-        writes: sum(|one| one.writes),
-        written_bytes: Bytes(sum(|one| one.written_bytes.0)),
-        busy_ratio,
-        ..all
+impl GaugeReading {
+    pub fn read_machine(devices: &Devices) -> GaugeReading {
+        let parts = devices.read_parts();
+        let all = parts.values().copied().reduce(DeviceCounters::add).filter(|_| parts.len() == devices.parts.len());
+        GaugeReading {
+            monotonic: clock::read_monotonic(),
+            own_cpu: clock::read_own_cpu_time(),
+            processors: read_processor_times().unwrap_or_default(),
+            // A separately read total would differ slightly.
+            device: all.or_else(|| devices.read().ok().flatten()),
+            parts,
+            memory: read_memory().unwrap_or_default(),
+            pressure: ["cpu", "io", "memory"].map(|resource| read_pressure(resource).ok().flatten()),
+            ..GaugeReading::default()
+        }
     }
-}
-
-struct Span<'a> {
-    before: &'a GaugeReading,
-    after: &'a GaugeReading,
-}
-
-impl Span<'_> {
-    fn sample(&self, second: u32) -> OsSample {
-        let (before, after) = (self.before, self.after);
-        let threads = after.generator.iter().map(|(thread, time)| {
-            let earlier = before.generator.iter().find(|(known, _)| known == thread);
-            self.share(1, time.since(earlier.map(|(_, time)| *time).unwrap_or_default()))
+    /// Use since `earlier`, as rates, because readings may be late.
+    pub fn since(&self, earlier: &GaugeReading, second: u32) -> OsSample {
+        let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let ran = |of: fn(&GaugeReading) -> Duration| per_second(of(self).saturating_sub(of(earlier)).as_secs_f64());
+        let share = |tasks: u32, time: TaskTime| TaskShare {
+            tasks,
+            cpu_seconds: per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
+            involuntary_switches: per_second(time.involuntary_switches as f64),
+        };
+        let threads = self.generator.iter().map(|(thread, time)| {
+            let before = earlier.generator.iter().find(|(known, _)| known == thread);
+            share(1, time.since(before.map(|(_, time)| *time).unwrap_or_default()))
         });
-        let pressure = |of: fn(&GaugeReading) -> Option<Pressure>, total: fn(&Pressure) -> u64| {
-            let (from, to) = (of(before)?, of(after)?);
-            Some(self.per_second(total(&to).saturating_sub(total(&from)) as f64 / 1e6).min(1.0))
+        let server = self.server.iter().map(|(kind, (processes, time))| {
+            let (_, before) = earlier.server.get(kind).copied().unwrap_or_default();
+            ((*kind).to_owned(), share(*processes, time.since(before)))
+        });
+        let parts = self.parts.iter().filter_map(|(name, to)| {
+            Some(((*name).to_owned(), device_use(*earlier.parts.get(name)?, *to, per_second)))
+        });
+        let parts: BTreeMap<String, DeviceUse> = parts.collect();
+        let busiest = parts.values().map(|part| part.busy_ratio).reduce(f64::max);
+        let device = earlier.device.zip(self.device).map(|(from, to)| {
+            let whole = device_use(from, to, per_second);
+            DeviceUse { busy_ratio: busiest.unwrap_or(whole.busy_ratio), ..whole }
+        });
+        let [cpu, io, memory] = std::array::from_fn(|at| earlier.pressure[at].zip(self.pressure[at]));
+        let share_of = |readings: Option<(Pressure, Pressure)>, total: fn(&Pressure) -> u64| {
+            let (from, to) = readings?;
+            Some(per_second(total(&to).saturating_sub(total(&from)) as f64 / 1e6).min(1.0))
         };
         let (some, full) = (|one: &Pressure| one.some_us_total, |one: &Pressure| one.full_us_total);
-        let (ran, ran_before) = (after.processors, before.processors);
-        let parts = self.parts();
-        let device = before.device.zip(after.device).map(|(from, to)| self.device(from, to));
         OsSample {
             second,
             generator_threads: threads.collect(),
-            server: self.server(),
-            pgthaw_cpu_seconds: self.grown(before.own_cpu, after.own_cpu),
-            processors_busy_seconds: self.grown(ran_before.busy, ran.busy),
-            processors_iowait_seconds: self.grown(ran_before.iowait, ran.iowait),
-            processors_steal_seconds: self.grown(ran_before.steal, ran.steal),
-            device: device.map(|all| whole_of(all, &parts)),
+            server: server.collect(),
+            pgthaw_cpu_seconds: ran(|one| one.own_cpu),
+            processors_busy_seconds: ran(|one| one.processors.busy),
+            processors_iowait_seconds: ran(|one| one.processors.iowait),
+            processors_steal_seconds: ran(|one| one.processors.steal),
+            device,
             parts,
-            available_bytes: after.memory.available_bytes,
-            cached_bytes: after.memory.cached_bytes,
-            dirty_bytes: after.memory.dirty_bytes,
-            writeback_bytes: after.memory.writeback_bytes,
+            available_bytes: self.memory.available_bytes,
+            cached_bytes: self.memory.cached_bytes,
+            dirty_bytes: self.memory.dirty_bytes,
+            writeback_bytes: self.memory.writeback_bytes,
             pressure: PressureRatios {
-                cpu_some: pressure(|one| one.cpu_pressure, some),
-                io_some: pressure(|one| one.io_pressure, some),
-                io_full: pressure(|one| one.io_pressure, full),
-                memory_some: pressure(|one| one.memory_pressure, some),
-                memory_full: pressure(|one| one.memory_pressure, full),
+                cpu_some: share_of(cpu, some),
+                io_some: share_of(io, some),
+                io_full: share_of(io, full),
+                memory_some: share_of(memory, some),
+                memory_full: share_of(memory, full),
             },
-            time: None,
-            waited: BTreeMap::new(),
+            ..OsSample::default()
         }
     }
+}
 
-    fn server(&self) -> BTreeMap<String, TaskShare> {
-        let share = |(kind, now): (&&'static str, &PartTime)| {
-            let earlier = self.before.server.get(kind).copied().unwrap_or_default();
-            ((*kind).to_owned(), self.share(now.processes, now.time.since(earlier.time)))
-        };
-        self.after.server.iter().map(share).collect()
-    }
-
-    fn parts(&self) -> BTreeMap<String, DeviceUse> {
-        let used = |(name, to): (&&'static str, &DeviceCounters)| {
-            let from = self.before.parts.get(name)?;
-            Some(((*name).to_owned(), self.device(*from, *to)))
-        };
-        self.after.parts.iter().filter_map(used).collect()
-    }
-
-    fn device(&self, from: DeviceCounters, to: DeviceCounters) -> DeviceUse {
-        let grown = |of: fn(&DeviceCounters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
-        let count = |of| self.per_second(grown(of)).round() as u64;
-        let await_us = |milliseconds: f64, requests: f64| (requests > 0.0).then(|| milliseconds * 1000.0 / requests);
-        DeviceUse {
-            reads: count(|one| one.reads),
-            read_bytes: Bytes(count(|one| one.read_bytes.0)),
-            writes: count(|one| one.writes),
-            written_bytes: Bytes(count(|one| one.written_bytes.0)),
-            read_await_us: await_us(grown(|one| one.read_ms), grown(|one| one.reads)),
-            write_await_us: await_us(grown(|one| one.write_ms), grown(|one| one.writes)),
-            queue: self.per_second(grown(|one| one.queued_ms) / 1000.0),
-            busy_ratio: self.per_second(grown(|one| one.busy_ms) / 1000.0).min(1.0),
-        }
-    }
-
-    fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
-        TaskShare {
-            tasks,
-            cpu_seconds: self.per_second(time.cpu.as_secs_f64()),
-            run_delay_seconds: self.per_second(time.run_delay.as_secs_f64()),
-            involuntary_switches: self.per_second(time.involuntary_switches as f64),
-        }
-    }
-
-    fn grown(&self, from: Duration, to: Duration) -> f64 {
-        self.per_second(to.saturating_sub(from).as_secs_f64())
-    }
-
-    fn per_second(&self, amount: f64) -> f64 {
-        let seconds = self.after.monotonic.saturating_sub(self.before.monotonic).as_secs_f64();
-        if seconds > 0.0 { amount / seconds } else { 0.0 }
+fn device_use(from: DeviceCounters, to: DeviceCounters, per_second: impl Fn(f64) -> f64) -> DeviceUse {
+    let grown = |of: fn(&DeviceCounters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
+    let count = |of| per_second(grown(of)).round() as u64;
+    let await_us = |milliseconds: f64, requests: f64| (requests > 0.0).then(|| milliseconds * 1000.0 / requests);
+    DeviceUse {
+        reads: count(|one| one.reads),
+        read_bytes: Bytes(count(|one| one.read_bytes.0)),
+        writes: count(|one| one.writes),
+        written_bytes: Bytes(count(|one| one.written_bytes.0)),
+        read_await_us: await_us(grown(|one| one.read_ms), grown(|one| one.reads)),
+        write_await_us: await_us(grown(|one| one.write_ms), grown(|one| one.writes)),
+        queue: per_second(grown(|one| one.queued_ms) / 1000.0),
+        busy_ratio: per_second(grown(|one| one.busy_ms) / 1000.0).min(1.0),
     }
 }
 
@@ -501,13 +439,17 @@ mod processes_tests {
     #[test]
     fn a_process_that_ended_keeps_what_it_had() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let mut processes = ServerProcesses::new(std::process::id(), Some(child.id()));
+        let mut processes = ServerProcesses {
+            postmaster_pid: std::process::id(),
+            observer_pid: Some(child.id()),
+            seen: HashMap::new(),
+        };
         let before = processes.read();
-        assert_eq!(before[OBSERVER].processes, 1);
+        assert_eq!(before[OBSERVER].0, 1);
         child.kill().unwrap();
         child.wait().unwrap();
         let after = processes.read();
-        let (before, after) = (before[OBSERVER].time, after[OBSERVER].time);
+        let (before, after) = (before[OBSERVER].1, after[OBSERVER].1);
         assert!(after.cpu >= before.cpu && after.involuntary_switches >= before.involuntary_switches);
     }
 }
@@ -526,7 +468,7 @@ mod sample_tests {
             second,
             monotonic: Duration::from_millis(50_000 + milliseconds),
             generator: if second == 0 { vec![(7, time(0.5))] } else { vec![(7, time(0.5)), (9, time(0.25))] },
-            server: BTreeMap::from([("client backend", PartTime { processes: 4, time: time(1.0) })]),
+            server: BTreeMap::from([("client backend", (4, time(1.0)))]),
             own_cpu: Duration::from_millis(milliseconds / 100),
             processors: ProcessorTimes { busy: Duration::from_millis(2 * milliseconds), ..ProcessorTimes::default() },
             device: Some(DeviceCounters {

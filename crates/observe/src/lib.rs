@@ -31,8 +31,8 @@ pub use gauges::{
 };
 pub use probes::{forget_pages_ahead, open_page_probe, open_pages_ahead, open_time_probe};
 pub use sampler::{
-    BackendReads, BackendRole, BackendTotals, Cadence, Counters, Reading, Readings, STRATEGY_ROLE, Sampling, Second,
-    Sources, WORKLOAD_ROLE, apply_end_strategy_backends, compute_seconds, compute_tenths, sample_counters,
+    BackendReads, BackendRole, Cadence, Counters, Reading, Readings, STRATEGY_ROLE, Sampling, Second, Sources,
+    WORKLOAD_ROLE, apply_end_strategy_backends, compute_seconds, compute_tenths, sample_counters,
 };
 pub use statistic::{BUCKETS, Statistic};
 pub use waits::{Flushes, ObservedWait, WaitSample, WaitSampler, Waits};

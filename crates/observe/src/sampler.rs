@@ -54,12 +54,7 @@ impl Sources {
         let device = self.devices.read()?.unwrap_or_default();
         let backends = self.backends.read()?;
         let monotonic = clock::read_monotonic();
-        let counters = Counters {
-            device_read_bytes: device.read_bytes,
-            device_reads: device.reads,
-            workload_read_bytes: backends.workload_read_bytes,
-            strategy_read_bytes: backends.strategy_read_bytes,
-        };
+        let counters = Counters { device_read_bytes: device.read_bytes, device_reads: device.reads, ..backends };
         if monotonic >= resident.good_until {
             *resident = self.count_resident()?;
         }
@@ -77,11 +72,8 @@ impl Sources {
                 *own += bytes;
             }
         }
-        let ended = clock::read_monotonic();
-        let good_for = match self.cadence {
-            Cadence::Close => Duration::ZERO,
-            Cadence::Sparing => ended.saturating_sub(began).div_f64(RESIDENCY_SHARE),
-        };
+        let cost = clock::read_monotonic().saturating_sub(began);
+        let good_for = if self.cadence == Cadence::Close { Duration::ZERO } else { cost.div_f64(RESIDENCY_SHARE) };
         Ok(Resident { bytes: all, relations, good_until: began + good_for })
     }
 }
@@ -121,48 +113,36 @@ impl<T: Send + 'static> Sampling<T> {
 
 /// Reads at `start` (monotonic) and at each second's end.
 pub fn sample_counters(
-    sources: Sources,
-    start: Duration,
-    seconds: u32,
-    on_reading: impl FnMut(&Reading) + Send + 'static,
-) -> Result<Sampling<Result<Readings, Error>>, Error> {
-    Sampling::start("counters", move |stopped| sample(sources, start, seconds, on_reading, stopped))
-}
-
-fn sample(
     mut sources: Sources,
     start: Duration,
     seconds: u32,
-    mut on_reading: impl FnMut(&Reading),
-    stopped: &Receiver<()>,
-) -> Result<Readings, Error> {
-    let (mut readings, mut resident) = (Readings::default(), Resident::default());
-    let step = match sources.cadence {
-        Cadence::Close => 1,
-        Cadence::Sparing => TICKS_PER_SECOND,
-    };
-    for tick in (0..=seconds * TICKS_PER_SECOND).step_by(step as usize) {
-        if !wait_until(start + TICK * tick, stopped) {
-            break;
-        }
-        let is_full_second = tick % TICKS_PER_SECOND == 0;
-        let workload_read_bytes = if is_full_second {
-            let reading = sources.read(&mut resident)?;
-            on_reading(&reading);
-            readings.seconds.push(reading);
-            if sources.relations > 0 {
-                readings.relations.push(resident.relations.clone());
+    mut on_reading: impl FnMut(&Reading) + Send + 'static,
+) -> Result<Sampling<Result<Readings, Error>>, Error> {
+    Sampling::start("counters", move |stopped| {
+        let (mut readings, mut resident) = (Readings::default(), Resident::default());
+        let step = if sources.cadence == Cadence::Close { 1 } else { TICKS_PER_SECOND };
+        for tick in (0..=seconds * TICKS_PER_SECOND).step_by(step as usize) {
+            if !wait_until(start + TICK * tick, stopped) {
+                break;
             }
-            reading.counters.workload_read_bytes
-        } else if tick < SEARCH_TICKS {
-            sources.backends.read()?.workload_read_bytes
-        } else {
-            sources.backends.read_known();
-            sources.backends.totals().workload_read_bytes
-        };
-        readings.workload.push((clock::read_monotonic(), workload_read_bytes));
-    }
-    Ok(readings)
+            let counters = if tick % TICKS_PER_SECOND == 0 {
+                let reading = sources.read(&mut resident)?;
+                on_reading(&reading);
+                readings.seconds.push(reading);
+                if sources.relations > 0 {
+                    readings.relations.push(resident.relations.clone());
+                }
+                reading.counters
+            } else if tick < SEARCH_TICKS {
+                sources.backends.read()?
+            } else {
+                sources.backends.read_known();
+                sources.backends.totals()
+            };
+            readings.workload.push((clock::read_monotonic(), counters.workload_read_bytes));
+        }
+        Ok(readings)
+    })
 }
 
 pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
@@ -284,19 +264,7 @@ pub enum BackendRole {
 pub struct BackendReads {
     postmaster_pid: u32,
     io_workers_serve: BackendRole,
-    seen: HashMap<u32, Backend>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Backend {
-    role: BackendRole,
-    read_bytes: Bytes,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BackendTotals {
-    pub workload_read_bytes: Bytes,
-    pub strategy_read_bytes: Bytes,
+    seen: HashMap<u32, (BackendRole, Bytes)>,
 }
 
 impl BackendReads {
@@ -304,49 +272,41 @@ impl BackendReads {
         BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
     }
 
-    pub fn read(&mut self) -> Result<BackendTotals, Error> {
+    pub fn read(&mut self) -> Result<Counters, Error> {
         for pid in process::read_children(self.postmaster_pid)? {
             let (Ok(read_bytes), Ok(title)) = (process::read_fetched_bytes(pid), process::read_title(pid)) else {
                 continue;
             };
-            let known = self.seen.get(&pid).map(|backend| backend.role).filter(|role| *role != BackendRole::Other);
-            let role = known.unwrap_or_else(|| classify(&title));
-            self.seen.insert(pid, Backend { role, read_bytes });
+            let known = self.seen.get(&pid).map(|(role, _)| *role).filter(|role| *role != BackendRole::Other);
+            self.seen.insert(pid, (known.unwrap_or_else(|| classify(&title)), read_bytes));
         }
         Ok(self.totals())
     }
 
     /// Reads known backends again, to follow short-lived ones cheaply.
     pub fn read_known(&mut self) {
-        for (pid, backend) in &mut self.seen {
-            backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);
+        for (pid, (_, read_bytes)) in &mut self.seen {
+            *read_bytes = process::read_fetched_bytes(*pid).unwrap_or(*read_bytes);
         }
     }
 
-    pub fn totals(&self) -> BackendTotals {
-        let total = |role| self.seen.values().filter(|one| self.serves(one) == role).map(|one| one.read_bytes).sum();
-        BackendTotals {
+    /// Without the device's counters.
+    pub fn totals(&self) -> Counters {
+        let serves = |role| if role == BackendRole::IoWorker { self.io_workers_serve } else { role };
+        let total = |role| self.seen.values().filter(|one| serves(one.0) == role).map(|one| one.1).sum();
+        Counters {
             workload_read_bytes: total(BackendRole::Workload),
             strategy_read_bytes: total(BackendRole::Strategy),
-        }
-    }
-
-    fn serves(&self, backend: &Backend) -> BackendRole {
-        match backend.role {
-            BackendRole::IoWorker => self.io_workers_serve,
-            role => role,
+            ..Counters::default()
         }
     }
 }
 
 /// Ends the strategy's backends, like pg_terminate_backend(). A backend notices a lost client only when it sends.
 pub fn apply_end_strategy_backends(postmaster_pid: u32) {
-    for pid in process::read_children(postmaster_pid).unwrap_or_default() {
-        let is_strategy = process::read_title(pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));
-        if is_strategy {
-            process::terminate(pid);
-        }
-    }
+    let is_strategy = |pid: &u32| process::read_title(*pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));
+    let children = process::read_children(postmaster_pid).unwrap_or_default();
+    children.into_iter().filter(is_strategy).for_each(process::terminate);
 }
 
 fn classify(title: &str) -> BackendRole {
@@ -512,13 +472,13 @@ mod backends_tests {
     #[test]
     fn io_workers_count_for_whom_they_serve() {
         let mut reads = BackendReads::new(1, BackendRole::Strategy);
-        let backend = |role, bytes| Backend { role, read_bytes: Bytes(bytes) };
-        reads.seen.insert(2, backend(BackendRole::Workload, 10));
-        reads.seen.insert(3, backend(BackendRole::IoWorker, 200));
-        reads.seen.insert(4, backend(BackendRole::Other, 3000));
-        let expected = |workload, strategy| BackendTotals {
+        reads.seen.insert(2, (BackendRole::Workload, Bytes(10)));
+        reads.seen.insert(3, (BackendRole::IoWorker, Bytes(200)));
+        reads.seen.insert(4, (BackendRole::Other, Bytes(3000)));
+        let expected = |workload, strategy| Counters {
             workload_read_bytes: Bytes(workload),
             strategy_read_bytes: Bytes(strategy),
+            ..Counters::default()
         };
         assert_eq!(reads.totals(), expected(10, 200));
         reads.io_workers_serve = BackendRole::Workload;
@@ -528,6 +488,6 @@ mod backends_tests {
     #[test]
     fn a_server_that_is_gone_has_no_backends() {
         let mut reads = BackendReads::new(u32::MAX >> 1, BackendRole::Workload);
-        assert_eq!(reads.read().unwrap(), BackendTotals::default());
+        assert_eq!(reads.read().unwrap(), Counters::default());
     }
 }

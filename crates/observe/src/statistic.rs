@@ -83,11 +83,9 @@ impl Statistic {
     }
 
     pub fn bound(&mut self, longest_ns: u64) {
-        let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
-        if let Some(last) = told.last_mut() {
-            *last += longer.iter().sum::<u64>();
-        }
-        longer.fill(0);
+        let last = bucket_of(longest_ns);
+        self.histogram[last] = self.histogram[last..].iter().sum();
+        self.histogram[last + 1..].fill(0);
         self.max_ns = self.max_ns.map(|max| max.min(longest_ns));
         self.min_ns = self.min_ns.map(|min| min.min(longest_ns));
     }

@@ -88,19 +88,30 @@ impl Waits {
 /// Each sample costs the server well under a millisecond.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-type Look = (Duration, WaitLook);
-
 /// Dropping it stops the task.
 #[derive(Debug)]
 pub struct WaitSampler {
-    task: JoinHandle<Vec<Look>>,
+    task: JoinHandle<Vec<(Duration, WaitLook)>>,
     stop: oneshot::Sender<()>,
 }
 
 impl WaitSampler {
-    pub fn start(connection: PgConnection) -> WaitSampler {
-        let (stop, stopped) = oneshot::channel();
-        WaitSampler { task: tokio::spawn(look(connection, stopped)), stop }
+    pub fn start(mut connection: PgConnection) -> WaitSampler {
+        let (stop, mut stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let mut looks = Vec::new();
+            let mut ticks = interval(LOOK_INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = &mut stopped => return looks,
+                    _ = ticks.tick() => {}
+                }
+                let Ok(seen) = read_waits(&mut connection).await else { return looks };
+                looks.push((clock::read_monotonic(), seen));
+            }
+        });
+        WaitSampler { task, stop }
     }
 
     pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
@@ -110,21 +121,7 @@ impl WaitSampler {
     }
 }
 
-async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
-    let mut looks = Vec::new();
-    let mut ticks = interval(LOOK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = &mut stopped => return looks,
-            _ = ticks.tick() => {}
-        }
-        let Ok(seen) = read_waits(&mut connection).await else { return looks };
-        looks.push((clock::read_monotonic(), seen));
-    }
-}
-
-fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<WaitSample> {
+fn compute_wait_samples(looks: Vec<(Duration, WaitLook)>, start: Duration, seconds: u32) -> Vec<WaitSample> {
     let mut sums = BTreeMap::<u32, Waits>::new();
     for (at, seen) in looks {
         let Some(since) = at.checked_sub(start) else { continue };

@@ -10,11 +10,11 @@ use derives::JsonSchema;
 use schemars::JsonSchema;
 
 pub use lines::{
-    Beginning, Interval, Intervals, LoggedTransaction, Progress, Said, TransactionEnd, compute_deviation, is_progress,
-    parse_initialized, parse_interval, parse_number, parse_progress, parse_said, parse_transaction,
+    Beginning, Interval, Intervals, LoggedTransaction, Progress, TransactionEnd, compute_deviation, is_progress,
+    parse_initialized, parse_interval, parse_loaded_share, parse_number, parse_progress, parse_transaction,
 };
 pub use prefix::Prefix;
-pub use report::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode, parse_outcome, parse_report};
+pub use report::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode, parse_report};
 
 /// Larger times are seconds since 1970 (`--progress-timestamp`), smaller ones are seconds since the start.
 pub const EARLIEST_EPOCH: f64 = 1e8;

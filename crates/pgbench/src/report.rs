@@ -120,17 +120,6 @@ impl PgbenchReport {
         self.aborted_clients += other.aborted_clients;
     }
 
-    fn note_end(&mut self, line: &str) {
-        self.is_aborted |= line.contains("Run was aborted");
-        self.aborted_clients += u32::from(is_of_aborted_client(line));
-        if line.starts_with("average connection time = ") || line.ends_with("(including reconnection times)") {
-            self.connects = Some(true);
-        } else if line.starts_with("initial connection time = ") || line.ends_with("(without initial connection time)")
-        {
-            self.connects = Some(false);
-        }
-    }
-
     pub fn note(&mut self, line: &str) {
         if let Some(Progress { until_seconds: until, lag_ms_mean, .. }) = parse_progress(line) {
             self.has_rate |= lag_ms_mean.is_some();
@@ -142,7 +131,14 @@ impl PgbenchReport {
             self.lags = last.map(|last| [first.unwrap_or(last), last]).or(self.lags);
         }
         self.has_rate |= line.starts_with("rate limit schedule lag: ");
-        self.note_end(line);
+        self.is_aborted |= line.contains("Run was aborted");
+        self.aborted_clients += u32::from(is_of_aborted_client(line));
+        if line.starts_with("average connection time = ") || line.ends_with("(including reconnection times)") {
+            self.connects = Some(true);
+        } else if line.starts_with("initial connection time = ") || line.ends_with("(without initial connection time)")
+        {
+            self.connects = Some(false);
+        }
         if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
             self.version = Some(version.to_owned());
         }
@@ -215,10 +211,6 @@ pub struct PgbenchOutcome {
 const TPS_MAX: f64 = 1e9;
 
 /// `None` without a transaction count, as pgbench did not finish.
-pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
-    read_outcome(report.lines())
-}
-
 fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutcome> {
     let mut outcome = None;
     for line in lines {
@@ -360,12 +352,16 @@ mod report_tests {
 mod outcome_tests {
     use super::*;
 
+    fn outcome_of(text: &str) -> Option<PgbenchOutcome> {
+        parse_report(text).outcome
+    }
+
     #[test]
     fn the_report_of_every_version_is_read() {
         let old = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 1000/1000\n\
                    tps = 10.5 (including connections establishing)\ntps = 11.5 (excluding connections establishing)\n";
         let expected = PgbenchOutcome { transactions: 1000, tps: 11.5, ..PgbenchOutcome::default() };
-        assert_eq!(parse_outcome(old), Some(expected));
+        assert_eq!(outcome_of(old), Some(expected));
         let new = "duration: 3 s\nnumber of transactions actually processed: 77\nnumber of failed transactions: 3 (3.750%)\n\
                    number of transactions skipped: 4 (5.1%)\n\
                    number of transactions above the 5.0 ms latency limit: 6/77 (7.792%)\nnumber of transactions retried: 5 (6.250%)\n\
@@ -373,7 +369,7 @@ mod outcome_tests {
                    initial connection time = 4.1 ms\ntps = 25.6 (without initial connection time)\n";
         let expected =
             PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, late: 6, retried: 5, retries: 9, tps: 25.6 };
-        assert_eq!(parse_outcome(new), Some(expected));
+        assert_eq!(outcome_of(new), Some(expected));
     }
 
     #[test]
@@ -393,14 +389,14 @@ mod outcome_tests {
     #[test]
     fn a_run_that_served_nothing_has_no_rate_and_one_that_broke_off_no_outcome() {
         let nothing = "number of transactions actually processed: 0\n";
-        assert_eq!(parse_outcome(nothing), Some(PgbenchOutcome::default()));
-        assert_eq!(parse_outcome("pgbench (15.18)\n"), None);
-        assert_eq!(parse_outcome("number of transactions actually processed: many\n"), None);
+        assert_eq!(outcome_of(nothing), Some(PgbenchOutcome::default()));
+        assert_eq!(outcome_of("pgbench (15.18)\n"), None);
+        assert_eq!(outcome_of("number of transactions actually processed: many\n"), None);
         for rate in ["nan", "inf", "1e308", "-5"] {
             let report = format!(
                 "number of transactions actually processed: 7\ntps = {rate} (without initial connection time)\n"
             );
-            assert_eq!(parse_outcome(&report), None, "{rate}");
+            assert_eq!(outcome_of(&report), None, "{rate}");
         }
     }
 }

@@ -78,9 +78,7 @@ impl TrialData {
         trial.samples.clear();
         trial.os_samples.clear();
         trial.wait_samples.clear();
-        if let Some(warming) = &mut trial.warming {
-            warming.foreground_tenths.clear();
-        }
+        trial.warming.iter_mut().for_each(|warming| warming.foreground_tenths.clear());
         TrialData { trial, series }
     }
 }
@@ -88,27 +86,23 @@ impl TrialData {
 impl StudyData {
     pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>, noise: Vec<Noise>, served: &ServedSeconds) -> StudyData {
         let points = compute_outline_summary(&sweep, &trials);
-        let exact = ExactNumbers {
-            seed: sweep.seed.to_string(),
-            system_identifier: sweep.server.system_identifier.to_string(),
-        };
-        let (subject, headline) = (sweep.subject(), render_sweep_headline(&sweep.varied, &points));
-        let ratios = compute_warmer_ratios(&sweep, &trials);
-        let timed = compute_timed_points(&sweep, &points);
         StudyData {
+            subject: sweep.subject(),
+            headline: render_sweep_headline(&sweep.varied, &points),
+            total_seconds: compute_total_seconds(&trials),
+            exact: ExactNumbers {
+                seed: sweep.seed.to_string(),
+                system_identifier: sweep.server.system_identifier.to_string(),
+            },
+            measures: MEASURES,
+            timed: compute_timed_points(&sweep, &points),
+            ratios: compute_warmer_ratios(&sweep, &trials),
             traffic: compute_traffic(&sweep, &points, &trials, served),
             remarks: warn_of_warmup(&sweep),
-            timed,
-            subject,
-            headline,
-            total_seconds: compute_total_seconds(&trials),
             sweep,
-            exact,
             points,
             trials,
             noise,
-            measures: MEASURES,
-            ratios,
         }
     }
 }
@@ -116,14 +110,6 @@ impl StudyData {
 /// Escapes all names.
 pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
     render_page(ALONE, studies.first().map_or("", |one| &one.study.subject), studies)
-}
-
-pub fn render_served_page() -> Result<String, Error> {
-    render_page("served", "studies", &[])
-}
-
-pub fn render_missing_page() -> Result<String, Error> {
-    render_page("missing", "nothing is here", &[])
 }
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
@@ -134,7 +120,7 @@ const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
 const ALONE: &str = "studies";
 
-fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {
+pub fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {
     let metrics = Metric::ALL.iter().map(|metric| metric.facts()).collect();
     let data = PageData { format: FORMAT, kind, metrics, studies };
     // No external content, one script, and inline styles, which the chart library needs.

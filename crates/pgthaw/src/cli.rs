@@ -4,8 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, agent, doctor, evict, film, hydrate, map, predict, restore, run,
-    snapshot, top, waits,
+    ExitStatus, OutputArguments, agent, doctor, evict, film, hydrate, map, predict, restore, run, snapshot, top, waits,
 };
 use command::{completions, connection_topic, is_option, read_command_line};
 use host::failure::{ErrorKind, Explain};
@@ -100,31 +99,9 @@ impl Cli {
         self.output.json
     }
 
-    fn named(&self) -> Option<ConnectionArguments> {
-        match &self.command {
-            Command::Doctor(arguments) => Some(arguments.named()),
-            Command::Map(arguments) => Some(arguments.named()),
-            Command::Snapshot(arguments) => Some(arguments.named()),
-            Command::Evict(arguments) => Some(arguments.named()),
-            Command::Restore(arguments) => Some(arguments.connection.clone()),
-            Command::Hydrate(arguments) => Some(arguments.connection.clone()),
-            Command::Run(arguments) => Some(arguments.connection.clone()),
-            Command::Film(arguments) => Some(arguments.named()),
-            Command::Predict(arguments) => Some(arguments.named()),
-            Command::Waits(arguments) => Some(arguments.connection.clone()),
-            Command::Top(arguments) => Some(arguments.connection.clone()),
-            Command::Agent(arguments) => Some(arguments.named()),
-            Command::Ready(arguments) => Some(arguments.named()),
-            _ => None,
-        }
-    }
-
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
         output.apply();
-        if let Some(named) = self.named() {
-            named.complete_printed_commands();
-        }
         match self.command {
             Command::Doctor(arguments) => doctor::run(arguments, output).await,
             Command::Map(arguments) => map::run(arguments, output).await,

@@ -66,15 +66,18 @@ pub struct EvictArguments {
 }
 
 pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    if !arguments.names_something() {
+    let (named, selection) = (arguments.named(), arguments.selection.selection());
+    // Evicting everything would be harmful.
+    if !arguments.all && named.databases.is_empty() && selection == Selection::default() {
         return Err(Error::NothingNamed.into());
     }
-    let target = Target::open(&arguments.named()).await?;
+    let target = Target::open(&named).await?;
     if !arguments.dry_run {
         require_lab_server(&target, &arguments.lab, "evicting")?;
     }
     let control = end_in_good_order();
-    let map = arguments.choose(read_current_map(&target, &arguments.snapshots.open(), output).await?)?;
+    let map =
+        arguments.choose(read_current_map(&target, &arguments.snapshots.open(), output.shows_progress()).await?)?;
     let progress = WarmProgress::new(output.shows_progress());
     let eviction = Eviction {
         map: &map,
@@ -106,11 +109,6 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
 impl EvictArguments {
     pub fn named(&self) -> ConnectionArguments {
         self.connection.clone().with(self.positional.clone())
-    }
-
-    /// If false, evict fails: evicting everything would be harmful.
-    fn names_something(&self) -> bool {
-        self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
     /// Keeps only relations to evict. With `-d`, this excludes the shared catalogs, which other commands include.

@@ -37,13 +37,9 @@ impl Looking<'_> {
         let version_num = looks.server_version_num().unwrap_or(server.facts.version_num);
         Ok(Looking { server, looks, who, own_pids, version_num, postmaster_pid: target.find_postmaster() })
     }
-
-    pub async fn connect(&mut self) -> Result<PgConnection> {
-        connect(self.server, &mut self.own_pids).await
-    }
 }
 
-async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnection> {
+pub async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnection> {
     let mut connection = server.connect_to(&server.database).await?;
     own_pids.push(read_backend_pid(&mut connection).await?);
     Ok(connection)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, columns, in_time};
+use super::answer::{Answer as _, Columns as _, answer, ask_all, ask_one, ask_rows, collect_rows, columns, in_time};
 use super::server::telling;
 use super::{RelationKind, Result};
 
@@ -42,6 +42,13 @@ pub struct RelationActivity {
     pub tuples: Option<f64>,
 }
 
+answer!(row => RelationActivity {
+    oid, schema, name, blocks, requests, scans, table, access_method;
+    kind: row.try_get::<Option<RelationKind>, _>("relkind")?.unwrap_or(RelationKind::Unknown),
+    rows: RowCounts::of(row)?,
+    tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
+});
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
     /// For a table, rows from sequential scans; for an index, entries returned.
@@ -53,6 +60,8 @@ pub struct RowCounts {
     pub changed: u64,
 }
 
+answer!(row => RowCounts { read, fetched, inserted, changed });
+
 impl RowCounts {
     fn since(self, before: RowCounts) -> RowCounts {
         host::fieldwise!(RowCounts, self.saturating_sub(before): read, fetched, inserted, changed)
@@ -61,24 +70,6 @@ impl RowCounts {
 
 /// `sessions` lists the sessions that worked during the last `within`.
 pub async fn read_activity(connection: &mut PgConnection, within: Duration) -> Result<Activity> {
-    let relation = |row: &PgRow| {
-        let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
-        Ok(Some(columns!(row => RelationActivity {
-            blocks, requests, scans, access_method;
-            oid: row.try_get::<Oid, _>("oid")?.0,
-            schema: row.try_get("nspname")?,
-            name: row.try_get("relname")?,
-            kind: kind.unwrap_or(RelationKind::Unknown),
-            rows: RowCounts {
-                read: row.try_get("rows_read")?,
-                fetched: row.try_get("rows_fetched")?,
-                inserted: row.try_get("rows_inserted")?,
-                changed: row.try_get("rows_changed")?,
-            },
-            table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
-            tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
-        })))
-    };
     let read = async {
         // Runs outside a transaction, which could cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql"))
@@ -88,9 +79,9 @@ pub async fn read_activity(connection: &mut PgConnection, within: Duration) -> R
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
             transactions, clients, blocks_hit, blocks_read;
-            sessions: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs)
+            sessions: row.try_get::<Vec<u32>, _>("pids")?.into_iter()
                 .zip(row.try_get::<Vec<bool>, _>("are_new")?).collect(),
-            relations: collect_rows(rows, relation).await?,
+            relations: collect_rows(rows, |row| RelationActivity::of(row).map(Some)).await?,
         }))
     };
     in_time("read the statistics of the database", read).await
@@ -142,29 +133,17 @@ pub struct Session {
     pub state_ms: Option<u64>,
 }
 
-impl Session {
-    fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
-        Ok(columns!(row => Session {
-            database, application_name, query, started_us, state, state_ms;
-            pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
-            backend: row.try_get("backend_type")?,
-            user: row.try_get("username")?,
-            event_type: row.try_get("wait_event_type")?,
-            event: row.try_get("wait_event")?,
-        }))
-    }
-}
+answer!(row => Session {
+    pid, backend, user, database, application_name, query, event_type, event, started_us, state, state_ms
+});
 
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>> {
-    let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
-    let pids: Vec<i32> = in_time("find the job's sessions", row).await?;
-    Ok(pids.into_iter().map(i32::unsigned_abs).collect())
+    let question = sqlx::query(telling!(connection, "sql/named_sessions_13.sql")).bind(name);
+    ask_one(connection, "find the job's sessions", question).await
 }
 
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>> {
-    let question = telling!(connection, "sql/sessions_13.sql");
-    let decode = |row: &PgRow| Session::decode(row).map(Some);
-    ask_rows(connection, "read the backends' activity", || sqlx::query(question), decode).await
+    ask_all(connection, "read the backends' activity", telling!(connection, "sql/sessions_13.sql")).await
 }
 
 // Titles are set in `src/backend/utils/misc/ps_status.c`.
@@ -241,15 +220,14 @@ impl WaitLook {
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
-    let (pid,): (i32,) =
-        ask_one(connection, "read the connection's process id", "SELECT pg_catalog.pg_backend_pid()").await?;
-    Ok(pid as u32)
+    let question = sqlx::query("SELECT pg_catalog.pg_backend_pid()");
+    ask_one(connection, "read the connection's process id", question).await
 }
 
 /// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
-    ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
+    ask_one(connection, "read the server's start time", sqlx::query(question)).await
 }
 
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
@@ -258,18 +236,14 @@ pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<
 }
 
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
-    let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
+    let question = || sqlx::query(include_str!("sql/waits_13.sql"));
     let decode = |row: &PgRow| {
-        let wait = Wait {
-            // A starting process has no type.
-            backend: row.try_get::<Option<String>, _>("backend_type")?.unwrap_or_default(),
-            state: row.try_get("state")?,
-            event_type: row.try_get("wait_event_type")?,
-            event: row.try_get("wait_event")?,
-        };
-        Ok(Some((wait, row.try_get::<i64, _>("observed")? as u32, row.try_get::<i64, _>("writing")? as u32)))
+        // A starting process has no type.
+        let backend = row.try_get::<Option<String>, _>("backend_type")?.unwrap_or_default();
+        let wait = columns!(row => Wait { state, event_type, event; backend });
+        Ok(Some((wait, row.try_get("observed")?, row.try_get("writing")?)))
     };
-    in_time("read the backends' wait events", collect_rows(rows, decode)).await.map(WaitLook::new)
+    ask_rows(connection, "read the backends' wait events", question, decode).await.map(WaitLook::new)
 }
 
 /// A process that waits for a lock, blocks others, or both. For a prepared transaction, only the locks are known.
@@ -290,18 +264,11 @@ pub struct LockProcess {
     pub waited_ms: Option<u64>,
 }
 
+answer!(row => LockProcess { blocked_by, mode, relation, waited_ms; session: Session::of(row)?, waiters: 0 });
+
 pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>> {
-    let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
-    let decode = |row: &PgRow| {
-        let pids: Vec<i32> = row.try_get("blocked_by")?;
-        Ok(Some(columns!(row => LockProcess {
-            mode, relation, waited_ms;
-            session: Session::decode(row)?,
-            waiters: 0,
-            blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
-        })))
-    };
-    let mut all = ask_rows(connection, "read the holders of locks", question, decode).await?;
+    let question = include_str!("sql/lock_waits_13.sql");
+    let mut all = ask_all::<LockProcess>(connection, "read the holders of locks", question).await?;
     let mut waiters: HashMap<u32, u32> = HashMap::new();
     // pg_blocking_pids may repeat a parallel query's leader.
     let blockers = all.iter().flat_map(|one| one.blocked_by.iter().collect::<BTreeSet<_>>());
@@ -312,12 +279,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
 
 /// Returns pid, number of files, bytes. Needs pg_monitor.
 pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>> {
-    let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
-    let decode = |row: &PgRow| {
-        let pid: Option<i32> = row.try_get("pid")?;
-        Ok(Some((pid.unwrap_or(0).max(0) as u32, row.try_get("files")?, row.try_get("bytes")?)))
-    };
-    in_time("list the temporary files", collect_rows(rows, decode)).await
+    ask_all(connection, "list the temporary files", include_str!("sql/temporary_files_13.sql")).await
 }
 
 /// Name such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` is 0 for a shared

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use futures_util::{Stream, TryStreamExt as _};
 use sqlx::postgres::types::Oid;
-use sqlx::postgres::{PgArguments, PgConnection, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, PgValueRef};
 use sqlx::query::Query;
-use sqlx::{ColumnIndex, Decode, Postgres, Type};
+use sqlx::{ColumnIndex, Decode, Postgres, Type, ValueRef as _};
 
-use super::{Error, Result};
+use super::error::OF_ENCODING;
+use super::{Error, RelationKind, Result};
 
 /// Timeout: catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -33,9 +34,9 @@ pub(super) async fn within<T>(
 pub(super) async fn ask_one<T: Answer>(
     connection: &mut PgConnection,
     action: &'static str,
-    question: &'static str,
+    question: Query<'_, Postgres, PgArguments>,
 ) -> Result<T> {
-    let asked = async { T::of(&sqlx::query(question).fetch_one(connection).await?) };
+    let asked = async { T::of(&question.fetch_one(connection).await?) };
     in_time(action, asked).await
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn ask_rows<T>(
     mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
 ) -> Result<Vec<T>> {
     match in_time(action, collect_rows(question().fetch(&mut *connection), &mut decode)).await {
-        Err(error) if error.is_about_encoding() => {
+        Err(error) if error.has_state(&OF_ENCODING) => {
             let unconverted = sqlx::query("SET client_encoding = 'SQL_ASCII'").execute(&mut *connection);
             in_time(action, unconverted).await?;
             in_time(action, collect_rows(question().fetch(connection), decode)).await
@@ -83,29 +84,36 @@ pub(super) async fn collect_rows<T>(
 /// Text in any encoding, perhaps truncated. Invalid UTF-8 becomes `�`.
 struct Text(String);
 
-impl Type<Postgres> for Text {
-    fn type_info() -> PgTypeInfo {
-        <str as Type<Postgres>>::type_info()
-    }
-
-    fn compatible(found: &PgTypeInfo) -> bool {
-        <str as Type<Postgres>>::compatible(found)
-    }
-}
-
-impl PgHasArrayType for Text {
-    fn array_type_info() -> PgTypeInfo {
-        <String as PgHasArrayType>::array_type_info()
-    }
-}
-
 impl<'r> Decode<'r, Postgres> for Text {
     fn decode(value: PgValueRef<'r>) -> Result<Text, sqlx::error::BoxDynError> {
+        require(is::<str>(&value))?;
         Ok(Text(String::from_utf8_lossy(value.as_bytes()?).into_owned()))
     }
 }
 
-/// Reads columns without sqlx's check, which rejects invalid UTF-8.
+/// Whole number of any type. 0 for negative values, as after the clock was set back.
+#[derive(Default)]
+struct Count(u64);
+
+impl<'r> Decode<'r, Postgres> for Count {
+    fn decode(value: PgValueRef<'r>) -> Result<Count, sqlx::error::BoxDynError> {
+        if is::<Oid>(&value) {
+            return Ok(Count(<Oid as Decode<Postgres>>::decode(value)?.0.into()));
+        }
+        require(is::<i16>(&value) || is::<i32>(&value) || is::<i64>(&value))?;
+        Ok(Count(<i64 as Decode<Postgres>>::decode(value)?.max(0) as u64))
+    }
+}
+
+fn is<T: Type<Postgres> + ?Sized>(value: &PgValueRef<'_>) -> bool {
+    T::compatible(&value.type_info())
+}
+
+fn require(is_compatible: bool) -> Result<(), sqlx::error::BoxDynError> {
+    is_compatible.then_some(()).ok_or_else(|| "the column has another type".into())
+}
+
+/// Reads columns without sqlx's checks, which reject invalid UTF-8 and numbers of another width.
 pub(super) trait Columns {
     fn try_get<T: Column, I: ColumnIndex<PgRow>>(&self, index: I) -> Result<T, sqlx::Error>;
 }
@@ -121,10 +129,10 @@ pub(super) trait Column: Sized {
 }
 
 macro_rules! read_as {
-    ($($column:ty: $sent:ty, $take:expr;)*) => {$(
+    ($($column:ty: $get:ident $sent:ty, $take:expr;)*) => {$(
         impl Column for $column {
             fn read<I: ColumnIndex<PgRow>>(row: &PgRow, index: I) -> Result<Self, sqlx::Error> {
-                sqlx::Row::try_get::<$sent, I>(row, index).map($take)
+                sqlx::Row::$get::<$sent, I>(row, index).map($take)
             }
         }
     )*};
@@ -132,27 +140,23 @@ macro_rules! read_as {
 
 macro_rules! read_as_sqlx_does {
     ($($column:ty),*) => {
-        read_as! { $($column: $column, |value| value; Option<$column>: Option<$column>, |value| value;)* }
+        read_as! { $($column: try_get $column, |value| value;)* }
     };
 }
 
-fn strings(texts: Vec<Text>) -> Vec<String> {
-    texts.into_iter().map(|text| text.0).collect()
-}
-
-read_as_sqlx_does!(bool, i16, i32, i64, f64, Oid, Vec<i32>, Vec<bool>);
+read_as_sqlx_does!(bool, i32, i64, f64, Option<i32>, Option<i64>, Option<f64>);
+read_as_sqlx_does!(Vec<bool>, Vec<i32>, Vec<u8>, Vec<Vec<u8>>, Vec<String>, Option<Vec<String>>);
+// NULL counts as 0.
 read_as! {
-    String: Text, |text| text.0;
-    Option<String>: Option<Text>, |text| text.map(|text| text.0);
-    Option<Vec<String>>: Option<Vec<Text>>, |texts| texts.map(strings);
-    u64: Option<i64>, counted;
-    u32: Option<i64>, |count| counted(count) as u32;
-    Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
-}
-
-/// 0 for NULL, and for negative values after the clock was set back.
-fn counted(count: Option<i64>) -> u64 {
-    count.unwrap_or(0).max(0) as u64
+    String: try_get_unchecked Text, |text| text.0;
+    Option<String>: try_get_unchecked Option<Text>, |text| text.map(|text| text.0);
+    Option<RelationKind>: try_get_unchecked Text, |text| text.0.chars().next().and_then(RelationKind::from_relkind);
+    u8: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0 as u8;
+    u64: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0;
+    u32: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0 as u32;
+    Option<u64>: try_get_unchecked Option<Count>, |count| count.map(|count| count.0);
+    Option<u32>: try_get_unchecked Option<Count>, |count| count.map(|count| count.0 as u32);
+    Vec<u32>: try_get Vec<i32>, |pids| pids.into_iter().map(|pid| pid.max(0) as u32).collect();
 }
 
 /// Reads columns into fields of the same name. Other fields follow after `;`.
@@ -167,20 +171,34 @@ pub(super) trait Answer: Sized {
     fn of(row: &PgRow) -> Result<Self, sqlx::Error>;
 }
 
-macro_rules! read_rows {
-    ($($(($column:ident, $index:literal)),+;)*) => {$(
-        impl<$($column: Column),+> Answer for ($($column,)+) {
-            fn of(row: &PgRow) -> Result<Self, sqlx::Error> {
-                Ok(($($column::read(row, $index)?,)+))
+/// Implements `Answer` by `columns`.
+macro_rules! answer {
+    ($row:ident => $type:ident $columns:tt) => {
+        impl $crate::answer::Answer for $type {
+            fn of($row: &sqlx::postgres::PgRow) -> Result<$type, sqlx::Error> {
+                Ok($crate::answer::columns!($row => $type $columns))
             }
         }
-    )*};
+    };
+}
+pub(super) use answer;
+
+impl<T: Column> Answer for T {
+    fn of(row: &PgRow) -> Result<T, sqlx::Error> {
+        T::read(row, 0)
+    }
 }
 
-read_rows! {
-    (A, 0);
-    (A, 0), (B, 1);
-    (A, 0), (B, 1), (C, 2), (D, 3);
+impl<A: Column, B: Column> Answer for (A, B) {
+    fn of(row: &PgRow) -> Result<(A, B), sqlx::Error> {
+        Ok((A::read(row, 0)?, B::read(row, 1)?))
+    }
+}
+
+impl<A: Column, B: Column, C: Column> Answer for (A, B, C) {
+    fn of(row: &PgRow) -> Result<(A, B, C), sqlx::Error> {
+        Ok((A::read(row, 0)?, B::read(row, 1)?, C::read(row, 2)?))
+    }
 }
 
 #[cfg(test)]

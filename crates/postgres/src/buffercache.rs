@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use host::units::{BlockNumber, Fork};
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Columns as _, LIMIT};
+use super::answer::{Answer as _, Columns as _, LIMIT, answer};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, require_extension, visit_where_it_is};
 use super::{Error, Extension, Result, ServerFacts};
 
@@ -34,13 +35,17 @@ impl Buffer {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsageSummary {
+/// Number of used buffers with the same usage count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
+pub struct BufferUse {
     /// 0 to 5.
     pub usage_count: u8,
     pub buffers: u64,
+    /// Number of dirty buffers among `buffers`.
     pub dirty: u64,
 }
+
+answer!(row => BufferUse { usage_count, buffers, dirty });
 
 /// Cached blocks of a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +84,7 @@ where
 }
 
 /// Far cheaper than `read_buffers` since pg_buffercache 1.4.
-pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>> {
+pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<BufferUse>> {
     let statement = |extension: &Extension| {
         let question = if extension.is_at_least(1, 4) {
             include_str!("sql/buffer_usage_16.sql")
@@ -88,12 +93,8 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
         };
         Some(extension.place(question, &[]))
     };
-    let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await?;
-    let decode = |row: &PgRow| {
-        let usage_count = row.try_get::<i32, _>("usage_count")? as u8;
-        Ok(UsageSummary { usage_count, buffers: row.try_get("buffers")?, dirty: row.try_get("dirty")? })
-    };
-    let summary: Result<_, _> = rows.iter().flatten().map(decode).collect();
+    let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), None, statement).await?;
+    let summary: Result<_, _> = rows.iter().flatten().map(BufferUse::of).collect();
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
@@ -105,7 +106,7 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
         tablespace_oid: tablespace.0,
         database_oid: database.0,
         relfilenumber: relfilenode.0,
-        fork: Fork::from_number(fork)?,
+        fork: Fork::from_repr(fork)?,
         block: block as BlockNumber,
         usage_count: usage_count as u8,
         dirty,
@@ -123,7 +124,7 @@ fn as_buffer_set(row: BufferSetRow) -> Option<BufferSet> {
     blocks.sort_unstable();
     Some(BufferSet {
         relation: (tablespace.0, database.0, relfilenode.0),
-        fork: Fork::from_number(fork)?,
+        fork: Fork::from_repr(fork)?,
         usage_count: usage_count as u8,
         dirty,
         blocks,
@@ -154,7 +155,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
         // No timeout: writing dirty buffers may take long.
-        ask_where_it_is(connection, PG_BUFFERCACHE, (EVICT, Duration::MAX), statement).await?;
+        ask_where_it_is(connection, PG_BUFFERCACHE, (EVICT, Duration::MAX), None, statement).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use host::units::{Fork, counted};
 use rustix::process::geteuid;
 use sqlx::postgres::PgConnection;
 
-use super::answer::in_time;
+use super::answer::{ask_one, in_time};
 use super::extension::read_lacking;
 use super::remedy::{create_extension, grant, grant_in};
 use super::{
@@ -95,8 +95,8 @@ fn describe_server(server: &Server) -> String {
 async fn check_role(server: &Server) -> Found {
     let role = &server.facts.role;
     let mut connection = server.connect_to(&server.database).await?;
-    let asked = sqlx::query_scalar("SELECT pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')");
-    let is_monitor = in_time("read the role's privileges", asked.fetch_one(&mut connection)).await?;
+    let asked = sqlx::query("SELECT pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')");
+    let is_monitor = ask_one(&mut connection, "read the role's privileges", asked).await?;
     match is_monitor {
         _ if server.facts.is_superuser => Ok(format!("{role} is a superuser")),
         true => Ok(format!("{role} has the privileges of pg_monitor")),
@@ -229,7 +229,7 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    unreadable: Vec<(String, i64)>,
+    unreadable: Vec<(String, u64)>,
     lacking: Vec<(String, String)>,
     installable: Option<String>,
 }
@@ -306,12 +306,11 @@ async fn look_for(
             found.present.push((database.to_owned(), extension.version));
             if name == PG_PREWARM {
                 // Counts user tables (oid from 16384) that the role, and so pg_prewarm, may not read.
-                let asked = sqlx::query_scalar(
+                let asked = sqlx::query(
                     "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
                      WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
                 );
-                let asked = asked.fetch_one(&mut *connection);
-                let unreadable: i64 = in_time("check which tables the role may read", asked).await?;
+                let unreadable: u64 = ask_one(connection, "check which tables the role may read", asked).await?;
                 found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
                 let lacking = in_time("check the role's privileges", read_lacking(connection, name)).await?;
                 found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));

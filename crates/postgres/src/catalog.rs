@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use strum::{EnumString, IntoStaticStr};
 
 use super::Result;
-use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
+use super::answer::{Columns as _, answer, ask_all, ask_one, ask_rows, columns};
 use crate::JsonSchema;
 use host::units::Fork;
 
@@ -36,6 +36,8 @@ pub struct BlockReads {
     pub reads: u64,
 }
 
+answer!(row => BlockReads { relation_oid, is_shared, reads });
+
 /// Row count of a table at the last ANALYZE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowCount {
@@ -47,14 +49,13 @@ pub struct RowCount {
     pub index_oid: Option<u32>,
 }
 
+answer!(row => RowCount { relation_oid, rows, blocks, index_oid });
+
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>> {
     let question = || sqlx::query(include_str!("sql/databases_13.sql"));
     let decode = |row: &PgRow| {
-        Ok(Some(Database {
-            oid: row.try_get::<Oid, _>("oid")?.0,
-            name: decode_name(row, "datname")?.unwrap_or_default(),
-            allows_connections: row.try_get("allows_connections")?,
-        }))
+        let name = decode_name(row, "datname")?.unwrap_or_default();
+        Ok(Some(columns!(row => Database { oid, allows_connections; name })))
     };
     ask_rows(connection, "list the databases", question, decode).await
 }
@@ -73,11 +74,11 @@ pub async fn read_partitioned_tables(
     connection: &mut PgConnection,
     database: &Database,
 ) -> Result<Vec<PartitionedTable>> {
-    let rows = sqlx::query(include_str!("sql/partitioned_13.sql")).fetch(connection);
+    let question = || sqlx::query(include_str!("sql/partitioned_13.sql"));
     let decode = |row: &PgRow| {
         Ok(Some(PartitionedTable { name: decode_relation_name(row, &database.name)?, parent: decode_parent(row)? }))
     };
-    let mut tables = in_time("list the partitioned tables", collect_rows(rows, decode)).await?;
+    let mut tables = ask_rows(connection, "list the partitioned tables", question, decode).await?;
     tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(tables)
 }
@@ -85,58 +86,39 @@ pub async fn read_partitioned_tables(
 /// Skips empty forks, and relations that are dropped or locked exclusively.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
-    let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
+    let question = || sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids.clone());
     let decode = |row: &PgRow| {
-        let (fork, blocks) = (row.try_get::<String, _>("fork")?, row.try_get::<Option<i64>, _>("blocks")?);
-        let (Some(fork), Some(blocks @ 1..)) = (Fork::from_name(&fork), blocks) else { return Ok(None) };
-        Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
+        let Some(fork) = Fork::from_name(&row.try_get::<String, _>("fork")?) else { return Ok(None) };
+        Ok(Some(columns!(row => ForkBlocks { relation_oid, blocks; fork })).filter(|found| found.blocks > 0))
     };
-    in_time("read the sizes of the relations", collect_rows(rows, decode)).await
+    ask_rows(connection, "read the sizes of the relations", question, decode).await
 }
 
 pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>> {
-    let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
-    let decode = |row: &PgRow| {
-        let reads: i64 = row.try_get("reads")?;
-        Ok(Some(BlockReads {
-            relation_oid: row.try_get::<Oid, _>("oid")?.0,
-            is_shared: row.try_get("relisshared")?,
-            reads: reads.unsigned_abs(),
-        }))
-    };
-    in_time("read the statistics of the relations", collect_rows(rows, decode)).await
+    ask_all(connection, "read the statistics of the relations", include_str!("sql/block_reads_13.sql")).await
 }
 
 /// Analysed tables only.
 pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>> {
-    let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
-    let decode = |row: &PgRow| {
-        let (rows, blocks): (f64, i32) = (row.try_get("rows")?, row.try_get("relpages")?);
-        let is_known = rows.is_finite() && rows >= 0.0 && blocks > 0;
-        Ok(is_known.then_some(RowCount {
-            relation_oid: row.try_get::<Oid, _>("oid")?.0,
-            rows,
-            blocks: blocks.unsigned_abs().into(),
-            index_oid: row.try_get::<Option<Oid>, _>("indexrelid")?.map(|oid| oid.0),
-        }))
-    };
-    in_time("read the tables' row counts", collect_rows(rows, decode)).await
+    let question = include_str!("sql/row_counts_13.sql");
+    let counts = ask_all::<RowCount>(connection, "read the tables' row counts", question).await?;
+    let is_known = |count: &RowCount| count.rows.is_finite() && count.rows >= 0.0 && count.blocks > 0;
+    Ok(counts.into_iter().filter(is_known).collect())
 }
 
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
-    let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
+    let kind: Option<RelationKind> = row.try_get("relkind")?;
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
     let (Some(kind), Some(path)) = (kind, path) else { return Ok(None) };
     let is_shared: bool = row.try_get("relisshared")?;
-    Ok(Some(Relation {
+    Ok(Some(columns!(row => Relation {
+        oid, is_system;
         name: decode_relation_name(row, if is_shared { "" } else { database })?,
         kind,
-        oid: row.try_get::<Oid, _>("oid")?.0,
         path,
         tablespace: decode_name(row, "spcname")?.unwrap_or_default(),
         parent: decode_parent(row)?,
-        is_system: row.try_get("is_system")?,
-    }))
+    })))
 }
 
 fn decode_relation_name(row: &PgRow, database: &str) -> Result<RelationName, sqlx::Error> {
@@ -168,8 +150,7 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>> {
     let question =
         "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
-    let asked = async { sqlx::query(question).bind(name).fetch_one(connection).await?.try_get(0) };
-    in_time("read the comment on a database", asked).await
+    ask_one(connection, "read the comment on a database", sqlx::query(question).bind(name)).await
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -260,43 +241,39 @@ pub struct PartitionedTable {
 /// outside files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-pub enum RelationPath {
-    /// `global/RELFILENUMBER`.
-    Global { relfilenumber: u32 },
-    /// `base/DATABASE/RELFILENUMBER`.
-    Base { database_oid: u32, relfilenumber: u32 },
-    /// `pg_tblspc/TABLESPACE/PG_15_202209061/DATABASE/RELFILENUMBER`.
-    Tablespace { tablespace_oid: u32, version_directory: String, database_oid: u32, relfilenumber: u32 },
+pub struct RelationPath {
+    /// Oid and version directory, as in `pg_tblspc/TABLESPACE/PG_15_202209061/DATABASE/RELFILENUMBER`. `None` for
+    /// `global/RELFILENUMBER` and `base/DATABASE/RELFILENUMBER`.
+    tablespace: Option<(u32, String)>,
+    /// 0 for a shared catalog, as in pg_buffercache.
+    pub database_oid: u32,
+    /// Changes if the relation is rewritten.
+    pub relfilenumber: u32,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a relation's path in a data directory")]
 pub struct RelationPathError(pub String);
 
+// As in pg_buffercache.
+pub(super) const DEFAULT_OID: u32 = 1663;
+pub(super) const GLOBAL_OID: u32 = 1664;
+
 impl RelationPath {
-    /// Changes if the relation is rewritten.
-    pub fn relfilenumber(&self) -> u32 {
-        match self {
-            RelationPath::Global { relfilenumber }
-            | RelationPath::Base { relfilenumber, .. }
-            | RelationPath::Tablespace { relfilenumber, .. } => *relfilenumber,
-        }
+    /// In pg_default, or in pg_global if `database_oid` is 0.
+    pub const fn base(database_oid: u32, relfilenumber: u32) -> RelationPath {
+        RelationPath { tablespace: None, database_oid, relfilenumber }
     }
 
-    /// 0 for a shared catalog, as in pg_buffercache.
-    pub fn database_oid(&self) -> u32 {
-        match self {
-            RelationPath::Global { .. } => 0,
-            RelationPath::Base { database_oid, .. } | RelationPath::Tablespace { database_oid, .. } => *database_oid,
-        }
+    pub fn is_global(&self) -> bool {
+        self.tablespace.is_none() && self.database_oid == 0
     }
 
-    /// As in pg_buffercache: 1663 is pg_default, 1664 pg_global.
     pub fn tablespace_oid(&self) -> u32 {
-        match self {
-            RelationPath::Global { .. } => 1664,
-            RelationPath::Base { .. } => 1663,
-            RelationPath::Tablespace { tablespace_oid, .. } => *tablespace_oid,
+        match (&self.tablespace, self.database_oid) {
+            (Some((oid, _)), _) => *oid,
+            (None, 0) => GLOBAL_OID,
+            (None, _) => DEFAULT_OID,
         }
     }
 
@@ -309,12 +286,11 @@ impl RelationPath {
 
 impl fmt::Display for RelationPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RelationPath::Global { relfilenumber } => write!(f, "global/{relfilenumber}"),
-            RelationPath::Base { database_oid, relfilenumber } => write!(f, "base/{database_oid}/{relfilenumber}"),
-            RelationPath::Tablespace { tablespace_oid, version_directory, database_oid, relfilenumber } => {
-                write!(f, "pg_tblspc/{tablespace_oid}/{version_directory}/{database_oid}/{relfilenumber}")
-            }
+        let RelationPath { tablespace, database_oid, relfilenumber } = self;
+        match tablespace {
+            Some((oid, version)) => write!(f, "pg_tblspc/{oid}/{version}/{database_oid}/{relfilenumber}"),
+            None if self.is_global() => write!(f, "global/{relfilenumber}"),
+            None => write!(f, "base/{database_oid}/{relfilenumber}"),
         }
     }
 }
@@ -326,21 +302,15 @@ impl FromStr for RelationPath {
         let wrong = || RelationPathError(text.to_owned());
         let number = |part: &str| parse_oid(part).ok_or_else(wrong);
         let parts: Vec<&str> = text.split('/').collect();
-        match parts.as_slice() {
-            ["global", file] => Ok(RelationPath::Global { relfilenumber: number(file)? }),
-            ["base", database, file] => {
-                Ok(RelationPath::Base { database_oid: number(database)?, relfilenumber: number(file)? })
-            }
+        let (tablespace, database_oid, file) = match parts.as_slice() {
+            ["global", file] => (None, 0, file),
+            ["base", database, file] => (None, Some(number(database)?).filter(|oid| *oid > 0).ok_or_else(wrong)?, file),
             ["pg_tblspc", tablespace, version, database, file] if is_version_directory(version) => {
-                Ok(RelationPath::Tablespace {
-                    tablespace_oid: number(tablespace)?,
-                    version_directory: (*version).to_owned(),
-                    database_oid: number(database)?,
-                    relfilenumber: number(file)?,
-                })
+                (Some((number(tablespace)?, (*version).to_owned())), number(database)?, file)
             }
-            _ => Err(wrong()),
-        }
+            _ => return Err(wrong()),
+        };
+        Ok(RelationPath { tablespace, database_oid, relfilenumber: number(file)? })
     }
 }
 
@@ -359,18 +329,13 @@ impl From<RelationPath> for String {
 
 /// Accepts digits only; `u32::from_str` also accepts a sign.
 fn parse_oid(text: &str) -> Option<u32> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Such as `PG_15_202209061`.
 fn is_version_directory(text: &str) -> bool {
-    let Some((major, catalog)) = text.strip_prefix("PG_").and_then(|rest| rest.split_once('_')) else {
-        return false;
-    };
-    parse_oid(major).is_some() && parse_oid(catalog).is_some()
+    let numbers = text.strip_prefix("PG_").and_then(|rest| rest.split_once('_'));
+    numbers.is_some_and(|(major, catalog)| parse_oid(major).is_some() && parse_oid(catalog).is_some())
 }
 
 #[cfg(test)]
@@ -400,6 +365,7 @@ mod relation_path_tests {
             "pg_tblspc/1/../5/6",
             "pg_tblspc/1/PG_x_1/5/6",
             "base/5/99999999999",
+            "base/0/1262",
             "base/5/16384.1",
         ];
         for text in hostile {

@@ -11,9 +11,9 @@ use host::files::{Directory, SMALL_FILE_BYTES_MAX, read_text_at_most};
 use procfs::ProcessCGroup;
 use procfs::process::{Process, all_processes};
 
-use super::data_directory::{number_of, pid_of, read_age};
+use super::data_directory::{all_pids, read_age};
 use super::{DataDirectory, Error, Result, SystemUser};
-use host::linux::process::read_parent;
+use host::linux::process::{read_own_number, read_parent};
 
 /// Programs that print the number of a container's first process and the container's identifier, with their options.
 const RUNTIMES: [(&str, &[&str]); 3] = [
@@ -49,9 +49,7 @@ impl DataDirectory {
         let found = relatives.chain(pids_beside(pid)).find_map(open_of_process);
         found.ok_or_else(|| Error::NoServerInContainer { container: container.to_owned(), pid })
     }
-}
 
-impl DataDirectory {
     /// The directory as its server sees it: in a container, links of tablespaces lead to the container's files.
     pub fn as_seen_by_its_server(self) -> DataDirectory {
         let contained = self.find_postmaster().filter(|server| !server.is_here);
@@ -81,16 +79,15 @@ fn find_in_cgroup(container: &str) -> Option<u32> {
         |group: ProcessCGroup| !group.pathname.starts_with("/user.slice") && group.pathname.split('/').any(is_named);
     let processes = all_processes().ok()?.flatten();
     let mut found = processes.filter(|process| process.cgroups().is_ok_and(|groups| groups.into_iter().any(is_in)));
-    found.find_map(|process| pid_of(&process))
+    found.next().map(|process| process.pid().cast_unsigned())
 }
 
 /// Processes of the same pid namespace; none if that is pgthaw's own.
 fn pids_beside(pid: u32) -> Vec<u32> {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/pid")).ok();
     let wanted = namespace(&pid.to_string()).filter(|wanted| namespace("self").is_some_and(|own| own != *wanted));
-    let Some((wanted, processes)) = wanted.zip(all_processes().ok()) else { return Vec::new() };
-    let pids = processes.flatten().filter_map(|process| pid_of(&process));
-    pids.filter(|pid| namespace(&pid.to_string()).as_ref() == Some(&wanted)).collect()
+    let Some(wanted) = wanted else { return Vec::new() };
+    all_pids().filter(|pid| namespace(&pid.to_string()).as_ref() == Some(&wanted)).collect()
 }
 
 /// `None` unless the process is a postmaster.
@@ -103,16 +100,18 @@ fn open_of_process(pid: u32) -> Option<DataDirectory> {
 
 /// Postmaster of a new connection's backend, which has number `backend` in its pid namespace. `None` also if several
 /// could be meant: a primary and its standby have the same identifier, and their backends may have the same number.
-pub(super) fn find_postmaster_of(backend: i32, path: &Path, identifier: u64) -> Option<u32> {
+pub(super) fn find_postmaster_of(backend: u32, path: &Path, identifier: u64) -> Option<u32> {
     // Only root may look into containers.
     if !SystemUser::is_root() {
         return None;
     }
-    let is_new = |pid: u32| read_age(pid).is_some_and(|age| age < BACKEND_AGE_MAX);
+    let is_it = |pid: u32| {
+        read_own_number(pid).is_ok_and(|number| number == backend)
+            && read_age(pid).is_some_and(|age| age < BACKEND_AGE_MAX)
+    };
     let parent = |process: Process| {
         let stat = process.stat().ok().filter(|stat| matches!(&*stat.comm, "postgres" | "postmaster"))?;
-        let is_it = number_of(&process) == Some(backend) && pid_of(&process).is_some_and(is_new);
-        u32::try_from(stat.ppid).ok().filter(|_| is_it)
+        u32::try_from(stat.ppid).ok().filter(|_| is_it(process.pid().cast_unsigned()))
     };
     let is_server = |pid: &u32| {
         DataDirectory::of_server(*pid, path).is_ok_and(|directory| {

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
-use host::files::{Directory, Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
+use host::files::{Directory, Entry, FileType, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
+use host::linux::process::{read_children, read_own_number, read_parent, read_start_ticks, read_title};
 use host::units::Fork;
 use jiff::Timestamp;
 use procfs::Current as _;
-use procfs::process::{Process, all_processes};
+use procfs::process::all_processes;
 
+use super::catalog::{DEFAULT_OID, GLOBAL_OID};
 use super::contained_socket::pin_socket;
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
@@ -101,35 +103,35 @@ impl DataDirectory {
     /// `None` without `postmaster.pid`, or if its process does not serve this directory: the file survives a crash,
     /// pids are reused, and containers have their own pids.
     pub fn read_postmaster(&self) -> Option<Postmaster> {
-        read_postmaster_of(&self.files)
+        self.read_lock().filter(|server| self.files.container().is_none() && is_server_of(server.pid, &self.files))
     }
 
     /// Also finds a server in a container. The pid is valid on this host, the addresses in the container. Requires the
     /// server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
-        let server = read_postmaster_file(&self.files)?;
-        if self.files.container().is_none() && is_server_of(server.pid, &self.files) {
+        if let Some(server) = self.read_postmaster() {
             return Some(server);
         }
+        let server = self.read_lock()?;
         let pid = self.find_in_namespaces(server.pid)?;
         Some(Postmaster { pid, is_here: self.files.container().is_none() && has_our_root(pid), ..server })
     }
 
     /// `postmaster.pid`, which remains after a crash.
     pub fn read_lock(&self) -> Option<Postmaster> {
-        read_postmaster_file(&self.files)
+        let text = self.files.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+        parse_postmaster(&String::from_utf8_lossy(&text))
     }
 
     /// Finds the pid on this host; `number` is the pid in the server's container.
     fn find_in_namespaces(&self, number: u32) -> Option<u32> {
-        let is_it = |process: &Process| {
-            number_of(process).is_some_and(|called| u32::try_from(called) == Ok(number))
-                && Directory::open(format!("/proc/{}/cwd", process.pid()).as_ref())
+        let is_it = |pid: &u32| {
+            read_own_number(*pid).is_ok_and(|called| called == number)
+                && Directory::open(format!("/proc/{pid}/cwd").as_ref())
                     .is_ok_and(|used| self.files.root().is_same(&used))
         };
-        let known = Process::new(self.last_found.load(Ordering::Relaxed).cast_signed()).ok();
-        let process = known.filter(is_it).or_else(|| all_processes().ok()?.flatten().find(is_it))?;
-        let pid = pid_of(&process)?;
+        let known = Some(self.last_found.load(Ordering::Relaxed)).filter(is_it);
+        let pid = known.or_else(|| all_pids().find(is_it))?;
         self.last_found.store(pid, Ordering::Relaxed);
         Some(pid)
     }
@@ -161,7 +163,7 @@ impl DataDirectory {
         let mut found = BTreeSet::new();
         for directory in [vec!["global".to_owned()], self.database_directories(refused)?].concat() {
             let entries = found_or_refused(self.entries(&directory), refused);
-            for entry in entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+            for entry in entries.iter().filter(|entry| entry.kind == FileType::RegularFile) {
                 let number = entry.name.to_str().and_then(relation_of_file);
                 found.extend(number.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
             }
@@ -205,8 +207,8 @@ impl DataDirectory {
     /// Subdirectories; in pg_tblspc also links.
     fn list(&self, directory: &str) -> Result<Vec<String>> {
         let is_wanted = |entry: &Entry| match entry.kind {
-            EntryKind::Directory => true,
-            EntryKind::Link => directory == "pg_tblspc",
+            FileType::Directory => true,
+            FileType::Symlink => directory == "pg_tblspc",
             _ => false,
         };
         let entries = self.entries(directory)?;
@@ -260,20 +262,20 @@ fn relation_of_file(name: &str) -> Option<&str> {
 }
 
 fn unnamed_relation(path: RelationPath) -> Relation {
-    let database = match path.database_oid() {
+    let database = match path.database_oid {
         0 => String::new(),
         oid => oid.to_string(),
     };
-    let tablespace = match &path {
-        RelationPath::Global { .. } => "pg_global".to_owned(),
-        RelationPath::Base { .. } => "pg_default".to_owned(),
-        RelationPath::Tablespace { tablespace_oid, .. } => tablespace_oid.to_string(),
+    let tablespace = match path.tablespace_oid() {
+        GLOBAL_OID => "pg_global".to_owned(),
+        DEFAULT_OID => "pg_default".to_owned(),
+        oid => oid.to_string(),
     };
     Relation {
         name: RelationName { database, schema: String::new(), name: path.to_string() },
         kind: RelationKind::Unknown,
         oid: 0,
-        is_system: matches!(path, RelationPath::Global { .. }),
+        is_system: path.is_global(),
         path,
         tablespace,
         parent: None,
@@ -313,7 +315,10 @@ impl ControlFile {
             ..=LAST_STATE => {}
             state => return Err(format!("{state} is not a cluster state")),
         }
-        let sizes = find_sizes(contents).ok_or("it has no block size")?;
+        // The sizes follow the constant, which is aligned to 8 bytes.
+        let mut words = contents.chunks_exact(8);
+        let constant = words.position(|bytes| bytes == FLOAT_FORMAT.to_ne_bytes()).ok_or("it has no block size")?;
+        let sizes = (constant + 1) * 8;
         let block_size = number(sizes)?;
         let segment_blocks = number(sizes + 4)?;
         if !(1024..=32_768).contains(&block_size) || !block_size.is_power_of_two() || segment_blocks == 0 {
@@ -325,12 +330,6 @@ impl ControlFile {
             segment_blocks,
         })
     }
-}
-
-/// Offset of the block and segment sizes, which follow the 8-byte aligned `FLOAT_FORMAT`.
-fn find_sizes(contents: &[u8]) -> Option<usize> {
-    let constant = FLOAT_FORMAT.to_ne_bytes();
-    contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
 }
 
 fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
@@ -359,35 +358,16 @@ impl Postmaster {
     }
 }
 
-fn read_postmaster_of(data_directory: &Tree) -> Option<Postmaster> {
-    read_postmaster_file(data_directory)
-        .filter(|server| data_directory.container().is_none() && is_server_of(server.pid, data_directory))
-}
-
-fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
-    let text = data_directory.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
-    parse_postmaster(&String::from_utf8_lossy(&text))
-}
-
 /// `number` is the child's pid in its own pid namespace.
-pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
-    let is_it = |process: &Process| {
-        let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
-        is_direct && number_of(process) == Some(number)
-    };
+pub(super) fn is_child(postmaster: u32, number: u32) -> bool {
+    let is_it = |pid: u32| read_own_number(pid).is_ok_and(|own| own == number);
     // Outside of containers, `number` is also the pid here.
-    Process::new(number).is_ok_and(|process| is_it(&process))
-        || all_processes()
-            .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
+    (read_parent(number).is_ok_and(|parent| parent == postmaster) && is_it(number))
+        || read_children(postmaster).is_ok_and(|children| children.into_iter().any(is_it))
 }
 
-/// Pid in the process's own namespace (`NSpid` of proc(5)).
-pub(super) fn number_of(process: &Process) -> Option<i32> {
-    process.status().ok()?.nspid?.last().copied()
-}
-
-pub(super) fn pid_of(process: &Process) -> Option<u32> {
-    u32::try_from(process.pid()).ok()
+pub(super) fn all_pids() -> impl Iterator<Item = u32> {
+    all_processes().into_iter().flatten().flatten().map(|process| process.pid().cast_unsigned())
 }
 
 pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
@@ -407,13 +387,8 @@ pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
 }
 
 fn find_checkpointer(postmaster: u32) -> Option<u32> {
-    let is_it = |process: &Process| {
-        process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster))
-            && process
-                .cmdline()
-                .is_ok_and(|words| words.first().is_some_and(|title| title.trim().ends_with("checkpointer")))
-    };
-    all_processes().ok()?.flatten().find(is_it).and_then(|process| pid_of(&process))
+    let is_it = |pid: &u32| read_title(*pid).is_ok_and(|title| title.ends_with("checkpointer"));
+    read_children(postmaster).ok()?.into_iter().find(is_it)
 }
 
 fn read_start(pid: u32) -> Option<Timestamp> {
@@ -421,8 +396,7 @@ fn read_start(pid: u32) -> Option<Timestamp> {
 }
 
 pub(super) fn read_age(pid: u32) -> Option<Duration> {
-    let process = Process::new(i32::try_from(pid).ok()?).ok()?;
-    let since_boot = process.stat().ok()?.starttime as f64 / procfs::ticks_per_second() as f64;
+    let since_boot = read_start_ticks(pid).ok()? as f64 / procfs::ticks_per_second() as f64;
     Duration::try_from_secs_f64(procfs::Uptime::current().ok()?.uptime - since_boot).ok()
 }
 
@@ -468,6 +442,16 @@ mod data_directory_tests {
         assert_eq!((directory.version_major, directory.system_identifier), (15, 7));
         assert_eq!((directory.block_size, directory.segment_blocks), (8192, 131_072));
         assert_eq!(directory.read_postmaster(), None);
+    }
+
+    #[test]
+    fn a_process_that_is_no_server_does_not_run_here() {
+        let root = directory_of_version("15");
+        let directory = DataDirectory::open(root.path()).unwrap();
+        for pid in [std::process::id(), 4_194_305] {
+            fs::write(root.path().join("postmaster.pid"), format!("{pid}\n/data\n1\n5432\n")).unwrap();
+            assert_eq!((directory.read_lock().unwrap().pid, directory.read_postmaster()), (pid, None));
+        }
     }
 
     #[test]
@@ -583,17 +567,6 @@ mod postmaster_tests {
         assert_eq!((postmaster.pid, postmaster.port, postmaster.socket_directory), (4242, None, None));
         assert_eq!(parse_postmaster(""), None);
         assert_eq!(parse_postmaster("-4242\n/data\n"), None);
-    }
-
-    #[test]
-    fn a_process_that_is_no_server_does_not_run_here() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap();
-        fs::write(path.join("postmaster.pid"), format!("{}\n/data\n1\n5432\n", std::process::id())).unwrap();
-        let tree = Tree::open(&path, &[]).unwrap();
-        assert_eq!(read_postmaster_of(&tree), None);
-        fs::write(path.join("postmaster.pid"), "4194305\n/data\n1\n5432\n").unwrap();
-        assert_eq!(read_postmaster_of(&tree), None);
     }
 }
 

@@ -169,8 +169,8 @@ impl Error {
         }
     }
 
-    pub(super) fn is_about_encoding(&self) -> bool {
-        matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
+    pub(super) fn has_state(&self, states: &[&str]) -> bool {
+        self.sqlstate().is_some_and(|state| states.contains(&&*state))
     }
 
     /// Whether the error ends the search for a host that accepts the connection.
@@ -180,27 +180,20 @@ impl Error {
         !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
     }
 
-    pub(super) fn is_about_identity(&self) -> bool {
-        self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
-    }
-
-    pub(super) fn is_wrong_password(&self) -> bool {
-        self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
-    }
-
     /// Whether the database does not exist or refuses connections (template0).
     pub fn is_closed_database(&self) -> bool {
-        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
+        self.has_state(&[INVALID_CATALOG_NAME, NOT_IN_PREREQUISITE_STATE])
     }
 
     pub fn is_about_database(&self) -> bool {
-        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
+        self.has_state(&[INVALID_CATALOG_NAME, INSUFFICIENT_PRIVILEGE])
     }
 
     /// Whether another database may accept the connection. Excludes timeouts and wrong passwords: a retry would be a
     /// second failed login.
     pub(super) fn may_spare_another_database(&self) -> bool {
-        let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
+        let is_of_database =
+            self.is_about_database() || self.is_closed_database() || self.has_state(&[INVALID_AUTHORIZATION]);
         is_of_database || matches!(self, Error::ForeignPath { .. })
     }
 }
@@ -213,11 +206,11 @@ const POOLER_HINT: &str = "connect to the server directly (-h, -p), not to a con
 
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
+pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const INVALID_CATALOG_NAME: &str = "3D000";
 const NOT_IN_PREREQUISITE_STATE: &str = "55000";
-const INVALID_PASSWORD: &str = "28P01";
-const INVALID_AUTHORIZATION: &str = "28000";
+pub(super) const INVALID_PASSWORD: &str = "28P01";
+pub(super) const INVALID_AUTHORIZATION: &str = "28000";
 const ADMIN_SHUTDOWN: &str = "57P01";
 const CRASH_SHUTDOWN: &str = "57P02";
 const UNDEFINED_OBJECT: &str = "42704";
@@ -228,8 +221,8 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 pub const LOCK_NOT_AVAILABLE: &str = "55P03";
-const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
-const UNTRANSLATABLE_CHARACTER: &str = "22P05";
+/// character_not_in_repertoire, untranslatable_character.
+pub(super) const OF_ENCODING: [&str; 2] = ["22021", "22P05"];
 
 /// sqlx's error for a message that is not UTF-8. sqlx drops the SQLSTATE; the session stays usable.
 const UNREADABLE_ERROR: &str = "non-UTF-8 string for its error message";
@@ -247,31 +240,22 @@ impl Explain for Error {
             | Error::PasswordFileOpen { .. }
             | Error::Peer { .. }
             | Error::CannotActAs { .. } => ErrorKind::Privilege,
-            Error::ConnectionString { .. }
-            | Error::RootCertificateMissing
-            | Error::Unsupported { .. }
-            | Error::ServiceMissing { .. }
-            | Error::SystemUserUnknown(_)
-            | Error::ForeignPath { .. }
-            | Error::OtherRole { .. }
-            | Error::DataDirectory { .. }
-            | Error::ContainerMissing { .. }
-            | Error::NoServerInContainer { .. }
-            | Error::NoWarmSet { .. }
-            | Error::OtherWarmSet { .. }
-            | Error::WarmSetOfOther { .. }
-            | Error::Untrusted { .. }
-            | Error::DatabaseMissing { .. }
-            | Error::DatabaseUnknown { .. }
-            | Error::OtherCluster { .. }
-            | Error::Version(_)
-            | Error::Listen { .. }
-            | Error::Option { .. }
-            | Error::NoPort => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
+            Error::Connect { .. }
+            | Error::ConnectTimeout { .. }
+            | Error::NotRunning { .. }
+            | Error::InContainer { .. }
+            | Error::NoHost { .. }
+            | Error::OtherKindOfServer { .. }
+            | Error::Query { .. }
+            | Error::Silent { .. }
+            | Error::SchemasLocked { .. }
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => ErrorKind::Failed,
             Error::Interrupted => ErrorKind::Interrupted,
-            _ => ErrorKind::Failed,
+            _ => ErrorKind::Usage,
         }
     }
 

@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, LIMIT, ask_one, columns, in_time, within};
-use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
+use super::error::{CREATE_EXTENSION, INSUFFICIENT_PRIVILEGE, LOCK_NOT_AVAILABLE};
 use super::{Error, Result};
 use host::units::{BlockRange, Fork};
 
@@ -79,16 +79,20 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// Runs the SQL returned by `statement`, if any. Errors name the missing privilege.
+/// Runs the SQL returned by `statement`, if any; first with the `known` extension. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
     (action, limit): (&'static str, Duration),
+    mut known: Option<Extension>,
     statement: impl Fn(&Extension) -> Option<String>,
 ) -> Result<Option<Vec<PgRow>>> {
     let mut tries = 1..TRIES;
     loop {
-        let extension = require_extension(connection, name).await?;
+        let extension = match known.take() {
+            Some(known) => known,
+            None => require_extension(connection, name).await?,
+        };
         let Some(statement) = statement(&extension) else { return Ok(None) };
         match within(limit, action, ask_extension(connection, &extension, &statement)).await {
             Err(error) if was_moved(&error) && tries.next().is_some() => {}
@@ -146,7 +150,7 @@ where
 
 /// extension_there_13.sql fails if the extension was moved to another schema.
 fn was_moved(error: &Error) -> bool {
-    error.sqlstate().as_deref() == Some("22P02")
+    error.has_state(&["22P02"])
 }
 
 pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>> {
@@ -170,7 +174,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<()> {
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";
-    let (schema,): (String,) = ask_one(connection, "find a schema to install into", question).await?;
+    let schema: String = ask_one(connection, "find a schema to install into", sqlx::query(question)).await?;
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}");
     let done = sqlx::query(AssertSqlSafe(statement)).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: CREATE_EXTENSION, source })
@@ -183,10 +187,10 @@ pub(super) async fn explain_refusal(
     source: sqlx::Error,
 ) -> Error {
     let error = Error::Query { action, source };
-    if error.sqlstate().as_deref() == Some(LOCK_NOT_AVAILABLE) {
+    if error.has_state(&[LOCK_NOT_AVAILABLE]) {
         return find_schema_lock(connection).await.unwrap_or(error);
     }
-    if error.sqlstate().as_deref() != Some("42501") {
+    if !error.has_state(&[INSUFFICIENT_PRIVILEGE]) {
         return error;
     }
     match (read_identity(connection).await, read_lacking(connection, name).await) {
@@ -214,7 +218,7 @@ async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
 
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
-    ask_one(connection, "read the role and database", question).await
+    ask_one(connection, "read the role and database", sqlx::query(question)).await
 }
 
 const ACTION: &str = "prewarm a relation";
@@ -238,13 +242,14 @@ host::named!(PrewarmMode);
 #[derive(Debug)]
 pub struct Prewarmer {
     connection: PgConnection,
-    extension: Extension,
+    /// `None` if its schema may be renamed or dropped meanwhile.
+    known: Option<Extension>,
 }
 
 impl Prewarmer {
     pub async fn open(mut connection: PgConnection) -> Result<Prewarmer> {
         let extension = require_extension(&mut connection, PG_PREWARM).await?;
-        Ok(Prewarmer { connection, extension })
+        Ok(Prewarmer { connection, known: Some(extension).filter(|extension| !extension.is_movable) })
     }
 
     /// Returns the number of loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one.
@@ -270,33 +275,15 @@ impl Prewarmer {
                 ("ends", list(|range| range.end)),
                 ("passes", passes.to_string()),
             ];
-            match self.ask_blocks(&values).await {
-                Ok(blocks) => loaded += blocks / u64::from(passes.max(1)),
-                Err(Error::Query { source, .. }) => {
-                    return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
-                }
-                Err(error) => return Err(error),
-            }
+            let statement = |extension: &Extension| Some(extension.place(include_str!("sql/prewarm_13.sql"), &values));
+            let (limits, known) = ((ACTION, LIMIT), self.known.clone());
+            let rows = ask_where_it_is(&mut self.connection, PG_PREWARM, limits, known, statement).await?;
+            let row = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound);
+            let blocks: Result<u64, _> = row.and_then(|row| row.try_get("blocks"));
+            let blocks = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
+            loaded += blocks / u64::from(passes.max(1));
         }
         Ok(loaded)
-    }
-
-    async fn ask_blocks(&mut self, values: &[(&str, String)]) -> Result<u64> {
-        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), values);
-        let rows = match self.extension.is_movable {
-            true => {
-                ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
-                    .await?
-            }
-            false => {
-                let statement = statement(&self.extension);
-                let asked = ask_extension(&mut self.connection, &self.extension, &statement);
-                Some(in_time(ACTION, asked).await?)
-            }
-        };
-        let blocks = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get("blocks"));
-        let blocks: i64 = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
-        Ok(blocks as u64)
     }
 }
 

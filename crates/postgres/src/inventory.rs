@@ -2,33 +2,30 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
-use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::query::Query;
 
 use super::Result;
-use super::answer::{Columns as _, ask_all, ask_one, columns, in_time};
+use super::answer::{Answer, Columns as _, answer, ask_all, ask_one, in_time};
 use super::secrets::keep_setting;
 
 /// Values as other sessions' SHOW prints them.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let path = read_configured_path(connection).await;
-    let decode = |row: &PgRow| {
-        let name: String = row.try_get("name")?;
-        let value = keep_setting(&name, row.try_get("value")?);
-        Ok((name, value))
-    };
     let question = sqlx::query(include_str!("sql/settings_13.sql"));
-    let mut settings: Vec<(String, String)> = fetch_as_others(connection, question, decode).await?;
+    let mut settings: Vec<(String, String)> = fetch_as_others(connection, question).await?;
+    for (name, value) in &mut settings {
+        *value = keep_setting(name, std::mem::take(value));
+    }
     settings.extend(path.map(|path| (SEARCH_PATH.to_owned(), path)));
     settings.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(settings)
 }
 
 /// Runs a query without this session's own settings.
-async fn fetch_as_others<T>(
+async fn fetch_as_others<T: Answer>(
     connection: &mut PgConnection,
     question: Query<'_, Postgres, PgArguments>,
-    decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
 ) -> Result<Vec<T>> {
     let asked = async {
         // The rollback restores pgthaw's settings.
@@ -36,7 +33,7 @@ async fn fetch_as_others<T>(
         sqlx::raw_sql(include_str!("sql/session_reset_13.sql")).execute(&mut *transaction).await?;
         let rows = question.fetch_all(&mut *transaction).await?;
         transaction.rollback().await?;
-        rows.iter().map(decode).collect()
+        rows.iter().map(T::of).collect()
     };
     in_time("read the settings", asked).await
 }
@@ -68,15 +65,15 @@ pub struct ConfiguredSetting {
     pub source: String,
 }
 
+answer!(row => ConfiguredSetting { name, value, unit, source });
+
 pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>> {
     let path = read_configured_path(connection).await;
-    let question = "SELECT name, reset_val, unit, source FROM pg_catalog.pg_settings ORDER BY name";
-    let rows = ask_all(connection, "read the configuration", question).await?;
-    let setting = |(name, value, unit, source): (String, Option<String>, Option<String>, String)| {
-        let value = value.map(|value| keep_setting(&name, value));
-        ConfiguredSetting { name, value, unit, source }
-    };
-    let mut settings: Vec<ConfiguredSetting> = rows.into_iter().map(setting).collect();
+    let question = "SELECT name, reset_val AS value, unit, source FROM pg_catalog.pg_settings ORDER BY name";
+    let mut settings: Vec<ConfiguredSetting> = ask_all(connection, "read the configuration", question).await?;
+    for setting in &mut settings {
+        setting.value = setting.value.take().map(|value| keep_setting(&setting.name, value));
+    }
     if let Some(setting) = settings.iter_mut().find(|setting| setting.name == SEARCH_PATH) {
         (setting.value, setting.source) = describe_path(path);
     }
@@ -85,13 +82,12 @@ pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<Con
 
 pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>> {
     let question = "SELECT name::pg_catalog.text FROM pg_catalog.pg_available_extensions ORDER BY name";
-    let names: Vec<(String,)> = ask_all(connection, "list the extensions", question).await?;
-    Ok(names.into_iter().map(|(name,)| name).collect())
+    Ok(ask_all(connection, "list the extensions", question).await?.into_iter().collect())
 }
 
 pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.current_setting('shared_preload_libraries')";
-    ask_one(connection, "read a setting", question).await.map(|(libraries,)| libraries)
+    ask_one(connection, "read a setting", sqlx::query(question)).await
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,16 +106,15 @@ pub struct SettingState {
     pub value: Option<String>,
 }
 
+answer!(row => SettingState { name, context, source, pending_restart, kind, unit, allowed, value });
+
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>> {
     let path = read_configured_path(connection).await;
     let question = sqlx::query(
         "SELECT name, context, source, pending_restart, vartype AS kind, unit, enumvals AS allowed, reset_val AS value \
          FROM pg_catalog.pg_settings WHERE name = ANY($1)",
     );
-    let decode = |row: &PgRow| {
-        Ok(columns!(row => SettingState { name, context, source, pending_restart, kind, unit, allowed, value }))
-    };
-    let mut states: Vec<SettingState> = fetch_as_others(connection, question.bind(names), decode).await?;
+    let mut states: Vec<SettingState> = fetch_as_others(connection, question.bind(names)).await?;
     if let Some(state) = states.iter_mut().find(|state| state.name == SEARCH_PATH) {
         (state.value, state.source) = describe_path(path);
     }
@@ -129,7 +124,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
 /// Last reload, by the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
-    ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
+    ask_one(connection, "read the time of the last reload", sqlx::query(question)).await
 }
 
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
@@ -260,7 +255,7 @@ pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBu
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";
     let (has_assertions, flags): (bool, Option<String>) =
-        ask_one(connection, "read the server's build options", question).await?;
+        ask_one(connection, "read the server's build options", sqlx::query(question)).await?;
     Ok(ServerBuild { has_assertions, compiler_flags: flags.filter(|flags| flags.starts_with('-')).unwrap_or_default() })
 }
 

@@ -24,7 +24,7 @@ pub struct Lender {
     log: Option<OwnedFd>,
     log_file: PathBuf,
     was_running: bool,
-    options: Vec<String>,
+    pub options: Vec<String>,
 }
 
 impl Lender {
@@ -48,14 +48,6 @@ impl Lender {
             run(lender.pg_ctl("stop")?.args(["-m", "fast"]))?;
         }
         Ok(lender)
-    }
-
-    pub fn options(&self) -> &[String] {
-        &self.options
-    }
-
-    pub fn data_directory(&self) -> &DataDirectory {
-        &self.data_directory
     }
 
     pub fn start_again(mut self) -> Result<()> {

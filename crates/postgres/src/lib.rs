@@ -43,7 +43,7 @@ pub use activity::{
     read_relation_of_file, read_sessions, read_temporary_files, read_wait_event_names, read_waits,
 };
 pub use buffercache::{
-    Buffer, BufferSet, UsageSummary, apply_checkpoint, apply_evict_buffers, can_evict_buffers, read_buffer_sets,
+    Buffer, BufferSet, BufferUse, apply_checkpoint, apply_evict_buffers, can_evict_buffers, read_buffer_sets,
     read_buffers, read_usage_summary,
 };
 pub use catalog::{
@@ -79,8 +79,7 @@ pub use scratch::{
     has_server, hurry_clusters, remove_abandoned, remove_cluster,
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_record, keep_setting, keep_text, keep_words};
-pub use server::{Server, ServerFacts, apply_no_session_limits};
-pub use server::{can_tell_at_once, tell_statistics};
+pub use server::{Server, ServerFacts, apply_no_session_limits, can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
 pub use warm_set::{
     ServerLook, WalPositions, WarmRow, WarmSet, WarmState, has_warm_set, read_server_look, read_warm_set,

@@ -20,7 +20,7 @@ const LOG_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
 pub struct Pgbench {
-    program: PathBuf,
+    pub program: PathBuf,
     connection: ConnectOptions,
 }
 
@@ -36,10 +36,6 @@ impl Pgbench {
     /// Uses the PATH of another machine, which runs the command lines.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
-    }
-
-    pub fn program(&self) -> &Path {
-        &self.program
     }
 
     /// Each unit of `scale` is 100,000 accounts, about 15 MB.

@@ -63,7 +63,7 @@ impl Programs {
     pub fn path(&self, name: &str) -> Result<PathBuf> {
         let other = self.pgbench_dir.iter().filter(|_| name == "pgbench");
         let mut places: Vec<PathBuf> = other.chain([&self.bin_dir]).cloned().collect();
-        if is_client(name) {
+        if ["psql", "pgbench", "pg_dump", "pg_restore", "pg_isready"].contains(&name) {
             places.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
             places.extend(newest_debian_bin_dir());
         }
@@ -75,10 +75,6 @@ impl Programs {
         let text = run(Command::new(self.path("postgres")?).arg("--version"))?;
         parse_version(&text).ok_or(Error::Version(text))
     }
-}
-
-fn is_client(name: &str) -> bool {
-    ["psql", "pgbench", "pg_dump", "pg_restore", "pg_isready"].contains(&name)
 }
 
 fn has_server(bin_dir: &Path) -> bool {

@@ -112,7 +112,8 @@ pub fn keep_words(words: &[String]) -> Vec<String> {
         let is_short = word.starts_with('-') && !word.starts_with("--");
         let is_last = |option: &str| word == option || is_short && option.len() == 2 && word.ends_with(&option[1..]);
         let takes_next = program.is_some_and(|(options, _, takes_next)| *takes_next && options.split(' ').any(is_last));
-        is_next_secret = is_before_secret(word) || takes_next;
+        let is_before_secret = word.starts_with('-') && !word.contains('=') && is_secret_setting(word);
+        is_next_secret = is_before_secret || takes_next;
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)
     };
@@ -193,10 +194,6 @@ fn keep_list(values: &mut [Value]) {
             value => keep_document(value),
         }
     }
-}
-
-fn is_before_secret(word: &str) -> bool {
-    word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
 }
 
 fn is_secret_setting(name: &str) -> bool {

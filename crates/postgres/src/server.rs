@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 
-use super::answer::{Columns as _, columns};
+use super::answer::{Answer as _, Columns as _, answer};
 use super::container::find_postmaster_of;
 use super::data_directory::is_child;
 use super::remedy::psql_as;
@@ -238,12 +238,12 @@ async fn read_facts(
 ) -> Result<(ServerFacts, Option<Timestamp>, Address)> {
     let failed = |source| Error::Query { action: "read the server's properties", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
-    let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
+    let backend_pid: u32 = row.try_get("backend_pid").map_err(failed)?;
     let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
     let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
-    let mut facts = decode_facts(&row).map_err(failed)?;
+    let mut facts = ServerFacts::of(&row).map_err(failed)?;
     facts.postmaster_pid = known.or_else(|| find_postmaster(&facts, backend_pid));
-    let port: Option<i32> = row.try_get("sender_port").map_err(failed)?;
+    let port: Option<u32> = row.try_get("sender_port").map_err(failed)?;
     let host = row.try_get("sender_host").map_err(failed)?;
     let sender = Address { host, port: port.and_then(|port| u16::try_from(port).ok()), user: None };
     Ok((facts, started_at, sender))
@@ -251,7 +251,7 @@ async fn read_facts(
 
 /// `None` unless the backend is a child of the directory's postmaster: another host's server may have the same
 /// directory and identifier.
-fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
+fn find_postmaster(facts: &ServerFacts, backend_pid: u32) -> Option<u32> {
     let path = facts.data_directory.as_deref()?;
     let here = DataDirectory::open(path).ok().filter(|here| here.system_identifier == facts.system_identifier);
     let postmaster = here.and_then(|directory| directory.find_postmaster_pid());
@@ -259,24 +259,15 @@ fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     postmaster.or_else(|| find_postmaster_of(backend_pid, path, facts.system_identifier))
 }
 
-fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
-    let block_size = row.try_get::<i32, _>("block_size")? as u32;
-    let shared_buffers_blocks = row.try_get::<i64, _>("shared_buffers_blocks")? as u64;
-    let io_direct: Option<String> = row.try_get("debug_io_direct")?;
-    Ok(columns!(row => ServerFacts {
-        version, cluster_name, io_method, in_recovery, role, is_superuser;
-        version_num: row.try_get::<i32, _>("version_num")? as u32,
-        system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
-        block_size,
-        segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
-        shared_buffers_bytes: Bytes(shared_buffers_blocks.saturating_mul(u64::from(block_size))),
-        data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
-        io_direct: io_direct.is_some_and(|what| has_data(&what)),
-        lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
-        timeline: row.try_get::<i32, _>("timeline")? as u32,
-        postmaster_pid: None,
-    }))
-}
+answer!(row => ServerFacts {
+    version, version_num, cluster_name, block_size, segment_blocks, io_method, in_recovery, timeline, role, is_superuser;
+    system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
+    shared_buffers_bytes: Bytes(row.try_get("shared_buffers_bytes")?),
+    data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
+    io_direct: row.try_get::<Option<String>, _>("debug_io_direct")?.is_some_and(|what| has_data(&what)),
+    lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
+    postmaster_pid: None,
+});
 
 fn has_data(debug_io_direct: &str) -> bool {
     debug_io_direct.split(',').any(|part| part.trim().eq_ignore_ascii_case("data"))

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
-use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, columns, in_time};
+use super::answer::{Answer as _, Columns as _, LIMIT, answer, ask_all, ask_one, ask_rows};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension, Result};
@@ -71,9 +70,8 @@ pub async fn read_server_statistics(
 
 /// Transactions, and active clients except pgthaw's. Backends report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64)> {
-    let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
-    let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
-    Ok((transactions.max(0) as u64, clients.max(0) as u64))
+    let question = sqlx::query(include_str!("sql/all_transactions_13.sql"));
+    ask_one(connection, "read the statistics of the databases", question).await
 }
 
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics> {
@@ -146,6 +144,8 @@ struct Counted {
     rows_per_block: Option<f64>,
 }
 
+answer!(row => Counted { oid, table, scans, read, fetched, rows_per_block });
+
 impl Counted {
     /// Lower bound of the blocks read: assumes adjacent rows in each scan.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
@@ -156,19 +156,8 @@ impl Counted {
 
 /// Lower bound of the number of blocks looked up, by `pg_class.oid`.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>> {
-    let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
-    let decode = |row: &PgRow| {
-        let (tuples, blocks): (f64, i32) = (row.try_get("tuples")?, row.try_get("blocks")?);
-        Ok(Some(Counted {
-            oid: row.try_get::<Oid, _>("oid")?.0,
-            table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
-            scans: row.try_get("scans")?,
-            read: row.try_get("rows_read")?,
-            fetched: row.try_get("rows_fetched")?,
-            rows_per_block: (tuples > 0.0 && blocks > 0).then(|| tuples / f64::from(blocks)),
-        }))
-    };
-    let counted = in_time("read the relations' lookup counts", collect_rows(rows, decode)).await?;
+    let question = include_str!("sql/lookups_13.sql");
+    let counted = ask_all(connection, "read the relations' lookup counts", question).await?;
     Ok(compute_lookups(&counted))
 }
 
@@ -210,7 +199,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         let prefix = if extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) { "shared_" } else { "" };
         Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
-    let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
+    let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), None, statement).await {
         // Fails if the extension is not preloaded. Forecasts work without it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
@@ -247,6 +236,11 @@ pub struct ServerPulse {
     pub checkpointer_event: Option<String>,
 }
 
+answer!(row => ServerPulse {
+    commits, rollbacks, blocks_hit, blocks_read, temporary_bytes, deadlocks, active_ms, clients, active,
+    idle_in_transaction, longest_query_seconds, longest_transaction_seconds, hidden, checkpointer_event
+});
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
     /// Checkpoints started by timeout, and by request or WAL volume.
@@ -265,32 +259,21 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
+answer!(row => CheckpointPulse {
+    timed, requested, write_ms, sync_ms, buffers, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes
+});
+
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
-    let read = async {
-        let row = question.fetch_one(connection).await?;
-        Ok(columns!(row => ServerPulse {
-            commits, rollbacks, blocks_hit, blocks_read, temporary_bytes, deadlocks, active_ms, clients, active,
-            idle_in_transaction, longest_query_seconds, longest_transaction_seconds, hidden, checkpointer_event
-        }))
-    };
-    in_time("read the server's counters", read).await
+    ask_one(connection, "read the server's counters", question).await
 }
 
 /// On a standby, counts restartpoints.
 pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse> {
-    let question = match version_num {
-        170_000.. => include_str!("sql/checkpoints_17.sql"),
-        _ => include_str!("sql/checkpoints_13.sql"),
-    };
-    let read = async {
-        let row = sqlx::query(question).fetch_one(connection).await?;
-        Ok(columns!(row => CheckpointPulse {
-            timed, requested, write_ms, sync_ms, buffers, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes
-        }))
-    };
-    in_time("read the checkpoint counters", read).await
+    let view = if version_num >= 170_000 { "pg_stat_checkpointer" } else { "pg_stat_bgwriter" };
+    let question = include_str!("sql/checkpoints_13.sql").replace("{view}", view);
+    ask_one(connection, "read the checkpoint counters", sqlx::query(AssertSqlSafe(question))).await
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Connection as _, Row as _};
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
 
-use super::answer::{in_time, within};
+use super::answer::{Answer as _, Columns as _, answer, columns, in_time, within};
 use super::trust::{BEGIN, check_before_writing, find_stranger};
 use super::{Error, Result};
 
@@ -36,6 +36,8 @@ pub struct WarmRow {
     pub heats: Vec<i32>,
     pub bitmaps: Vec<Vec<u8>>,
 }
+
+answer!(row => WarmRow { path, fork, relation, relation_blocks, tiers, heats, bitmaps });
 
 impl WarmRow {
     /// Bytes in the table and in the WAL, without page headers.
@@ -119,7 +121,7 @@ async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Opti
         }
         let mut found = sqlx::query(include_str!("sql/warm_set_13.sql")).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
-            let Ok(row) = read_row(&row) else { continue };
+            let Ok(row) = WarmRow::of(&row) else { continue };
             bytes += row.size() + ROW_MEMORY_BYTES;
             if bytes > BYTES_MAX {
                 return Err(sqlx::Error::Protocol(format!("the warm set has more than {BYTES_MAX} bytes")));
@@ -136,18 +138,6 @@ async fn read_set(connection: &mut PgConnection, with_rows: bool) -> Result<Opti
     in_time(ACTION, read).await?
 }
 
-fn read_row(row: &PgRow) -> Result<WarmRow, sqlx::Error> {
-    Ok(WarmRow {
-        path: row.try_get("path")?,
-        fork: row.try_get("fork")?,
-        relation: row.try_get("relation")?,
-        relation_blocks: row.try_get("relation_blocks")?,
-        tiers: row.try_get("tiers")?,
-        heats: row.try_get("heats")?,
-        bitmaps: row.try_get("bitmaps")?,
-    })
-}
-
 /// `Err` holds the tables' format if it is not `FORMAT`.
 async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<WarmState, i32>>, sqlx::Error> {
     if !is_there(transaction).await? {
@@ -162,15 +152,12 @@ async fn read_state(transaction: &mut PgConnection) -> Result<Option<Result<Warm
         Timestamp::from_duration(since).map_err(|error| sqlx::Error::Decode(error.into()))
     };
     match row.try_get("format")? {
-        FORMAT => Ok(Some(Ok(WarmState {
+        FORMAT => Ok(Some(Ok(columns!(row => WarmState {
+            os, buffers, os_heat, written_bytes;
             system_identifier: row.try_get::<i64, _>("system_identifier")?.cast_unsigned(),
             taken_at: time("taken_at")?,
-            os: row.try_get("os")?,
-            buffers: row.try_get("buffers")?,
-            os_heat: row.try_get("os_heat")?,
-            written_bytes: row.try_get("written_bytes")?,
             written_since: time("written_since")?,
-        }))),
+        })))),
         format => Ok(Some(Err(format))),
     }
 }
@@ -232,12 +219,11 @@ pub async fn read_server_look(connection: &mut PgConnection) -> Result<ServerLoo
     let read = async {
         let row = sqlx::query(include_str!("sql/agent_look_13.sql")).fetch_one(connection).await?;
         let wal: (Option<i64>, Option<i64>) = (row.try_get("received")?, row.try_get("replayed")?);
-        Ok(ServerLook {
-            in_recovery: row.try_get("in_recovery")?,
-            start: row.try_get("start")?,
+        Ok(columns!(row => ServerLook {
+            in_recovery, start;
             uptime: Duration::try_from_secs_f64(row.try_get("uptime_seconds")?).unwrap_or_default(),
             wal: wal.0.zip(wal.1).map(|(received, replayed)| WalPositions { received, replayed }),
-        })
+        }))
     };
     within(LOOK_LIMIT, "look at the server", read).await
 }

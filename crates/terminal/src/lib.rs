@@ -85,13 +85,11 @@ pub fn print_answer<T: serde::Serialize>(
     as_json: bool,
     text: impl FnOnce() -> String,
 ) -> serde_json::Result<()> {
-    match as_json {
-        true => print_json(answer),
-        false => {
-            print_line(&text());
-            Ok(())
-        }
+    if as_json {
+        return print_json(answer);
     }
+    print_line(&text());
+    Ok(())
 }
 
 const PRINTED_AT_ONCE: usize = 64 << 10;

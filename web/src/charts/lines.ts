@@ -32,14 +32,14 @@ export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
   explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the confidence interval of the median (with three or more trials). A ring marks a point whose figures are in doubt.",
-  unit: ({ state }) => state.metric.unit,
+  unit: ({ state }) => state.metric.caption,
   height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
   legend: ({ state }) => coloursOf(state),
   option: linesOption,
   numbers: (view) => {
     const { metric } = view.state;
     const rows = allPoints(view).map((point) => [point.label, renderMedian(metric, point), rangeText(metric.of(point), metric.render) || "–", String(point.trials)]);
-    return table(`${metric.unit} of each point`, ["point", columnOf({ ...metric, label: "median" }), "lowest–highest", "trials"], rows);
+    return table(`${metric.caption} of each point`, ["point", columnOf({ ...metric, label: "median" }), "lowest–highest", "trials"], rows);
   },
 };
 
@@ -120,7 +120,7 @@ export const tradeOff: ChartPlan<StudyState> = {
   id: "trade-off",
   title: "Throughput and its price in latency",
   explanation: "Further right is higher throughput, further up is higher latency. A line joins the points along the study’s first axis; the labels are the values of this axis. Where a line turns upwards or back to the left, more load only added latency.",
-  unit: (view) => `${against(view).unit}, against transactions per second`,
+  unit: (view) => `${against(view).caption}, against transactions per second`,
   controls: [{ name: "against", label: "Against", options: [["p99", "99th percentile"], ["p50", "median"], ["worst", "worst second"]] satisfies Option[] }],
   height: ({ isNarrow }) => (isNarrow ? 320 : 440),
   legend: ({ state }) => {
@@ -156,7 +156,7 @@ function tradeOffOption(view: Study): EChartsOption {
   }));
   return {
     grid: { left: 8, right: 24, top: 20, bottom: 30, containLabel: true },
-    xAxis: { ...valuesOn(theme, TPS.renderAxis), type: "value", min: 0, name: TPS.unit, nameLocation: "middle", nameGap: 28, splitNumber: view.isNarrow ? 4 : 8 },
+    xAxis: { ...valuesOn(theme, TPS.renderAxis), type: "value", min: 0, name: TPS.caption, nameLocation: "middle", nameGap: 28, splitNumber: view.isNarrow ? 4 : 8 },
     yAxis: { ...valuesOn(theme, metric.renderAxis), ...(metric.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }) },
     tooltip: pointer(theme, "item", ([one]) => {
       const point = shown.get(`${one?.seriesId}:${one?.dataIndex}`);

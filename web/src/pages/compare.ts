@@ -29,7 +29,7 @@ export async function comparePage(source: Source, appearance: Appearance): Promi
   };
   const form = element("form", { class: "sides", submit: (event) => { event.preventDefault(); void show(); } },
     sideForm("a", a, studies), sideForm("b", b, studies),
-    select("compare-metric", "figure", METRICS.map(({ id, label }) => [id, label]), metric, (id) => { metric = id; void show(); }),
+    select("compare-metric", "figure", METRICS.map(({ name, label }) => [name, label]), metric, (name) => { metric = name; void show(); }),
     element("button", { type: "submit" }, "Compare"));
   if (studies.length > 0 && (a.values !== "" || b.values !== "" || a.id !== b.id)) await show();
   return [

@@ -72,7 +72,7 @@ export function downloads(study: StudyData, source: Source, hasSeconds: boolean)
   const everyTrial = (): string =>
     csv([...sweep.varied, ...fields], trials.map((trial) => [...valuesAt(study, trial.number), ...fields.map((field) => (trial[field] as Value | undefined) ?? null)]));
   const everyPoint = (): string => csv(
-    [...sweep.varied, ...metrics.flatMap(({ id }) => [id, `${id}_min`, `${id}_max`]), "trials", "failures"],
+    [...sweep.varied, ...metrics.flatMap(({ name }) => [name, `${name}_min`, `${name}_max`]), "trials", "failures"],
     points.map((point) => {
       const ranges = metrics.map((metric) => metric.of(point)).flatMap((range) => [range?.median, range?.min, range?.max]);
       return [...point.values, ...ranges.map((end) => (end !== undefined && Number.isFinite(end) ? end : null)), point.trials, point.failures];

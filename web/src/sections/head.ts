@@ -70,9 +70,9 @@ function warmersFigures(study: StudyData): HTMLElement | null {
   const found = ids.map(metricOf).flatMap((metric, place): [string, string, string][] => {
     const range = metric.of(subject);
     if (range === null) return [];
-    if (place > 1) return [[metric.label, metric.render(range.median), metric.unit]];
+    if (place > 1) return [[metric.label, metric.render(range.median), metric.caption]];
     const value = Number.isFinite(range.median) ? metric.render(range.median) : `> ${subject.measured_seconds ?? 0} s`;
-    return [[`${nameOf(study, subject)} ${metric.label}`, value, joined("; ", rangeText(range, metric.render), ...beside) || metric.unit]];
+    return [[`${nameOf(study, subject)} ${metric.label}`, value, joined("; ", rangeText(range, metric.render), ...beside) || metric.caption]];
   });
   if (steady !== null) found.push(["steady throughput", metricOf("tps").render(steady), "transactions per second"]);
   return figures(`Figures of ${nameOf(study, subject)}`, found.slice(0, 4));

@@ -23,7 +23,7 @@ function choices(state: StudyState): HTMLElement[] {
   const none: Option = ["", "none"];
   const any = Number.POSITIVE_INFINITY;
   return [
-    select("pivot-metric", "figure", metricsOf(state.study).map(({ id, label }) => [id, label]), state.metric.id, (id) => state.setMetric(id)),
+    select("pivot-metric", "figure", metricsOf(state.study).map(({ name, label }) => [name, label]), state.metric.name, (name) => state.setMetric(name)),
     ...[
       select("pivot-x", "columns", namesBut(any), layout.x, (name) => state.setAxis("x", name)),
       select("pivot-y", "rows and colours", [none, ...namesBut(any, layout.x)], layout.y, (name) => state.setAxis("y", name)),
@@ -65,7 +65,7 @@ function scaleOf({ theme, metric }: StudyState, { low, high }: Shade): (Node | s
   if (!Number.isFinite(high)) return ["No trial has this figure."];
   const bar = element("span", { class: "heat-bar", "aria-hidden": "true" });
   bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((share) => heatColor(share, theme)).join(", ")})`;
-  return [`${metric.unit}: ${metric.render(low)} `, bar, ` ${metric.render(high)}${metric.isLog ? ", on a logarithmic scale" : ""}`];
+  return [`${metric.caption}: ${metric.render(low)} `, bar, ` ${metric.render(high)}${metric.isLog ? ", on a logarithmic scale" : ""}`];
 }
 
 function panelOf(state: StudyState, facet: string, shade: Shade, bubble: HTMLElement): HTMLElement {
@@ -73,7 +73,7 @@ function panelOf(state: StudyState, facet: string, shade: Shade, bubble: HTMLEle
   const [xs, ys] = [valuesOf(axes, layout.x), valuesOf(axes, layout.y)];
   const title = layout.facet === "" ? "" : `${layout.facet} ${facet}`;
   const corner = [layout.y, layout.x].filter((name) => name !== "").join(" \\ ");
-  const name = `${metric.unit}${title === "" ? "" : `, ${title}`}`;
+  const name = `${metric.caption}${title === "" ? "" : `, ${title}`}`;
   const cells = ys.map((y) => xs.map((x) => cellOf(state, state.pointAt(x, y, facet), shade, bubble)));
   const links = cells.map((row) => row.map((cell) => cell.querySelector("a")));
   for (const [place, link] of links.flat().filter((one) => one !== null).entries()) link.tabIndex = place === 0 ? 0 : -1;

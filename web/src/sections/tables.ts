@@ -26,14 +26,14 @@ const FIRST = 12;
 
 export function fooled(state: StudyState): HTMLElement {
   const metrics = [TPS, WORST, P50, P99];
-  const by = (metric: Metric) => (a: PointSummary, b: PointSummary): number => ((metric.of(b)?.median ?? 0) - (metric.of(a)?.median ?? 0)) * (metric.isLowBetter ? -1 : 1);
+  const by = (metric: Metric) => (a: PointSummary, b: PointSummary): number => ((metric.of(b)?.median ?? 0) - (metric.of(a)?.median ?? 0)) * (metric.is_low_better ? -1 : 1);
   const points = state.study.points.filter((point) => TPS.of(point) !== null).sort(by(TPS));
   const best = metrics.map((metric) => points.filter((point) => metric.of(point) !== null && doubtOf(point) !== "refused").sort(by(metric))[0]);
   const most = metrics.map((metric) => Math.max(...points.map((point) => metric.of(point)?.median ?? 0)));
   const bar = (metric: Metric, place: number, point: PointSummary): HTMLElement => {
     const range = metric.of(point);
     if (range === null) return element("span", { class: "soft" }, "–");
-    const length = element("span", { class: metric.isLowBetter ? "bar-length low-better" : "bar-length", "aria-hidden": "true" });
+    const length = element("span", { class: metric.is_low_better ? "bar-length low-better" : "bar-length", "aria-hidden": "true" });
     length.style.width = `${(100 * range.median) / (most[place] || 1)}%`;
     const isBest = best[place] === point;
     return element("span", { class: "bar-cell", title: rangeText(range, metric.render) }, element("span", { class: "bar-track" }, length),
@@ -74,7 +74,7 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
   if (all.length === 0) return null;
   const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);
   const rows = all.flatMap(({ metric, cells }) => cells.map(({ label, ratio: found, p, floor, smallest_detectable: least, false_share: wrong }): Child[] => [
-    METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
+    METRICS.find(({ name }) => name === metric)?.label ?? metric, label || "all",
     ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
   return part(null, "Differences between equal sides",

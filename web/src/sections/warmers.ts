@@ -11,7 +11,7 @@ import type { PointSummary, StudyData, WarmerRatio } from "../../generated/recor
 export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => ["resident_after_seconds", "load_bytes_per_second"].some((key) => spreadOf(point, key) !== null));
 
 /** Whether the trials measure how long a job takes from a cold start, not how throughput rises. */
-export const isOfJobs = (study: StudyData): boolean => chosenOf(study, null).id === "whole";
+export const isOfJobs = (study: StudyData): boolean => chosenOf(study, null).name === "whole";
 
 export function warmersSection(state: StudyState): HTMLElement {
   const ratios = ratiosOf(state.study);

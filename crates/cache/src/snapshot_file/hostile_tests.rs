@@ -61,9 +61,11 @@ impl Forgery {
 
     fn write(self, path: &Path) {
         let file = File::create_new(path).unwrap();
-        let properties = properties().unwrap().set_key_value_metadata(Some(self.metadata)).build();
-        let mut writer = SerializedFileWriter::new(&file, schema().unwrap(), Arc::new(properties)).unwrap();
-        write_group(writer.next_row_group().unwrap(), &self.columns).unwrap();
+        let properties = properties(&COLUMNS).unwrap().set_key_value_metadata(Some(self.metadata)).build();
+        let mut writer =
+            SerializedFileWriter::new(&file, build_schema("snapshot", &COLUMNS).unwrap(), Arc::new(properties))
+                .unwrap();
+        self.columns.write(&COLUMNS, writer.next_row_group().unwrap()).unwrap();
         writer.close().unwrap();
         sign(path);
     }
@@ -151,8 +153,8 @@ fn words_must_be_known() {
     expect(&refusal_of(|one| one.columns.texts[KIND][0] = ByteArray::from("view")), "\"view\" is no kind");
     expect(&refusal_of(|one| one.columns.texts[FORK][0] = ByteArray::from("spoon")), "\"spoon\" is no fork");
     expect(&refusal_of(|one| one.columns.texts[NAME][0] = ByteArray::from(vec![0xff])), "not UTF-8");
-    expect(&refusal_of(|one| one.columns.heat[0] = 256), "256 is no heat");
-    expect(&refusal_of(|one| one.columns.heat[0] = -1), "-1 is no heat");
+    expect(&refusal_of(|one| one.columns.integers[0] = 256), "256 is no heat");
+    expect(&refusal_of(|one| one.columns.integers[0] = -1), "-1 is no heat");
     expect(&refusal_of(|one| one.columns.texts[TIER][0] = ByteArray::from("none")), "\"none\" is no tier");
 }
 
@@ -160,7 +162,7 @@ fn words_must_be_known() {
 fn a_usage_count_ends_at_five() {
     let falsify = |one: &mut Forgery| {
         one.columns.texts[TIER][0] = ByteArray::from("buffers");
-        one.columns.heat[0] = 6;
+        one.columns.integers[0] = 6;
     };
     expect(&refusal_of(falsify), "6 is no usage count");
 }
@@ -174,7 +176,7 @@ fn a_block_is_at_one_heat_only() {
         one.columns.longs[OID][1] = one.columns.longs[OID][0];
         one.columns.longs[RELFILENUMBER][1] = one.columns.longs[RELFILENUMBER][0];
         one.columns.texts[TIER][..2].fill(ByteArray::from("buffers"));
-        one.columns.heat[1] = 1;
+        one.columns.integers[1] = 1;
     };
     expect(&refusal_of(falsify), "in tier buffers twice");
 }
@@ -190,12 +192,12 @@ fn a_file_belongs_to_one_relation() {
 
 #[test]
 fn a_bitmap_must_be_one() {
-    let of = |bytes: Vec<u8>| refusal_of(|one| one.columns.bitmap[0] = ByteArray::from(bytes));
+    let of = |bytes: Vec<u8>| refusal_of(|one| one.columns.bytes[0] = ByteArray::from(bytes));
     expect(&of(vec![]), "its bitmap");
     expect(&of(b"not a bitmap at all".to_vec()), "its bitmap");
     expect(&of([12346_u32.to_le_bytes(), u32::MAX.to_le_bytes()].concat()), "its bitmap");
     expect(&of([12346_u32.to_le_bytes(), 65_536_u32.to_le_bytes()].concat()), "its bitmap");
-    let mut longer = Forgery::new().columns.bitmap[0].data().to_vec();
+    let mut longer = Forgery::new().columns.bytes[0].data().to_vec();
     longer.push(0);
     expect(&of(longer), "1 bytes follow its bitmap");
 }
@@ -235,7 +237,7 @@ fn other_parquet_files_are_no_snapshots() {
     let path = directory.path().join("other.parquet");
     let other = Arc::new(parse_message_type("message sales { required int64 amount; }").unwrap());
     for metadata in [None, Some(Forgery::new().metadata)] {
-        let properties = properties().unwrap().set_key_value_metadata(metadata).build();
+        let properties = properties(&COLUMNS).unwrap().set_key_value_metadata(metadata).build();
         let file = File::create(&path).unwrap();
         SerializedFileWriter::new(&file, Arc::clone(&other), Arc::new(properties)).unwrap().close().unwrap();
         if file.metadata().unwrap().len() > 500 {

@@ -8,22 +8,20 @@ mod tests;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::ByteArray;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::TypePtr;
+use parquet::file::writer::SerializedFileWriter;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::sealed_file::{
-    DRAFT_PREFIX, Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
-    decode_word, encode_pairs, encode_source, open_written, properties, put_column,
+    self, DRAFT_PREFIX, Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error,
+    build_schema, decode_word, encode_pairs, encode_source, open_written, properties,
 };
 use crate::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
 use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
@@ -166,19 +164,7 @@ const COLUMNS: [(&str, Kind); 16] = [
     ("bitmap", Kind::Bytes),
 ];
 
-fn schema() -> ParquetResult<TypePtr> {
-    build_schema("snapshot", &COLUMNS)
-}
-
-/// Columns by type, in the order of `COLUMNS`.
-#[derive(Debug, Default)]
-pub struct Columns {
-    pub texts: [Vec<ByteArray>; 9],
-    pub longs: [Vec<i64>; 4],
-    pub is_system: Vec<bool>,
-    pub heat: Vec<i32>,
-    pub bitmap: Vec<ByteArray>,
-}
+pub type Columns = sealed_file::Columns<9, 4>;
 
 impl Columns {
     pub fn push(&mut self, row: &Row<'_>, bitmap: Vec<u8>) {
@@ -188,19 +174,20 @@ impl Columns {
         let texts: [&str; 9] =
             [&name.database, &name.schema, &name.name, kind.name(), parent, &file, tablespace, fork, row.tier];
         self.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push(text.into()));
-        let longs = [i64::from(*oid), path.relfilenumber().into(), row.fork.blocks as i64, row.bitmap.len() as i64];
+        let longs = [i64::from(*oid), path.relfilenumber.into(), row.fork.blocks as i64, row.bitmap.len() as i64];
         self.longs.iter_mut().zip(longs).for_each(|(column, number)| column.push(number));
-        self.is_system.push(*is_system);
-        self.heat.push(row.heat.into());
-        self.bitmap.push(ByteArray::from(bitmap));
-    }
-
-    pub fn len(&self) -> usize {
-        self.bitmap.len()
+        self.booleans.push(*is_system);
+        self.integers.push(row.heat.into());
+        self.bytes.push(ByteArray::from(bitmap));
     }
 }
 
 impl Snapshot {
+    /// The file is untrusted.
+    pub fn read(path: &Path) -> Result<Snapshot, Error> {
+        read_snapshot_from(open(path)?, path)
+    }
+
     /// Writes completely or not at all; `path` must not exist.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         as_owner_of(path, || {
@@ -233,8 +220,8 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
 }
 
 fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
-    let properties = properties()?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
-    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
+    let properties = properties(&COLUMNS)?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
+    let mut writer = SerializedFileWriter::new(file, build_schema("snapshot", &COLUMNS)?, Arc::new(properties))?;
     let mut columns = Columns::default();
     let mut bitmap_bytes = 0;
     for row in snapshot.map.relations.iter().flat_map(rows_of) {
@@ -243,28 +230,14 @@ fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
         bitmap_bytes += bitmap.len();
         columns.push(&row, bitmap);
         if columns.len() == ROWS_PER_GROUP || bitmap_bytes >= BITMAP_BYTES_PER_GROUP {
-            write_group(writer.next_row_group()?, &std::mem::take(&mut columns))?;
+            std::mem::take(&mut columns).write(&COLUMNS, writer.next_row_group()?)?;
             bitmap_bytes = 0;
         }
     }
     if columns.len() > 0 {
-        write_group(writer.next_row_group()?, &columns)?;
+        columns.write(&COLUMNS, writer.next_row_group()?)?;
     }
     writer.close().map(|_| ())
-}
-
-fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
-    let (mut texts, mut longs) = (columns.texts.iter(), columns.longs.iter());
-    for (_, kind) in COLUMNS {
-        match kind {
-            Kind::Text => texts.next().map_or(Ok(()), |column| put_column::<ByteArrayType, W>(&mut group, column))?,
-            Kind::Long => longs.next().map_or(Ok(()), |column| put_column::<Int64Type, W>(&mut group, column))?,
-            Kind::Boolean => put_column::<BoolType, W>(&mut group, &columns.is_system)?,
-            Kind::Integer => put_column::<Int32Type, W>(&mut group, &columns.heat)?,
-            Kind::Bytes => put_column::<ByteArrayType, W>(&mut group, &columns.bitmap)?,
-        }
-    }
-    group.close().map(drop)
 }
 
 /// Memory that any snapshot may take, in addition to the limit per byte of its file.
@@ -290,13 +263,6 @@ const PAGE_LIMITS: PageLimits =
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const MAX_RELATION_BLOCKS: u64 = u32::MAX as u64;
 
-impl Snapshot {
-    /// The file is untrusted.
-    pub fn read(path: &Path) -> Result<Snapshot, Error> {
-        read_snapshot_from(open(path)?, path)
-    }
-}
-
 impl SnapshotHeader {
     /// Reads only the footer.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
@@ -314,21 +280,17 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
     let (header, sealed) = verify(&source, path)?;
     let room =
         MEMORY_BYTES.saturating_add(source.len().saturating_mul(MEMORY_BYTES_PER_FILE_BYTE)).min(MAX_MEMORY_BYTES);
-    check_shape(&sealed, room).map_err(|flaw| Error::of_flaw(flaw, path))?;
+    let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP).map_err(|flaw| Error::of_flaw(flaw, path))?;
+    let most = room / ROW_MEMORY_BYTES;
+    if rows > most {
+        let reason = format!("it has {rows} rows, but may have at most {most}");
+        return Err(Error::of_flaw(Flaw::TooLarge(reason), path));
+    }
     let relations = read_relations(path, Arc::new(source), sealed.parquet.row_groups(), room)?;
-    let map = Map {
-        taken_at: header.taken_at,
-        source: header.source.clone(),
-        os: header.os.clone(),
-        buffers: header.buffers.clone(),
-        os_heat: header.os_heat,
-        relations,
-        empty: header.empty.clone(),
-        partitioned: header.partitioned.clone(),
-        lookups: header.lookups.clone(),
-        remarks: header.remarks.clone(),
-    };
-    let snapshot = Snapshot::new(map, header.label.clone());
+    let SnapshotHeader { taken_at, source, os, buffers, os_heat, empty, partitioned, lookups, remarks, label, .. } =
+        header.clone();
+    let map = Map { taken_at, source, os, buffers, os_heat, relations, empty, partitioned, lookups, remarks };
+    let snapshot = Snapshot::new(map, label);
     if snapshot.header() != header {
         let reason = "its rows do not add up to the totals of its metadata".to_owned();
         return Err(Error::of_flaw(Flaw::Contradiction(reason), path));
@@ -341,15 +303,6 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(SnapshotHeader, Sea
     verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
-fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
-    let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
-    let most = room / ROW_MEMORY_BYTES;
-    if rows > most {
-        return Err(Flaw::TooLarge(format!("it has {rows} rows, but may have at most {most}")));
-    }
-    Ok(())
-}
-
 fn read_relations<S: ChunkReader + 'static>(
     path: &Path,
     source: Arc<S>,
@@ -357,8 +310,8 @@ fn read_relations<S: ChunkReader + 'static>(
     room: u64,
 ) -> Result<Vec<RelationMap>, Error> {
     let wrong = |reason| Error::of_flaw(Flaw::Contradiction(reason), path);
-    let check = |taken: Memory| {
-        let over = [("rows", taken.rows), ("bitmaps", taken.bitmaps)].into_iter().find(|(_, taken)| *taken > room);
+    let check = |rows: u64, bitmaps: u64| {
+        let over = [("rows", rows), ("bitmaps", bitmaps)].into_iter().find(|(_, taken)| *taken > room);
         over.map_or(Ok(()), |(what, taken)| {
             let reason =
                 format!("its {what} take {taken} bytes of memory, but a file of its size may take at most {room}");
@@ -367,45 +320,14 @@ fn read_relations<S: ChunkReader + 'static>(
     };
     let mut collector = Collector::default();
     for group in groups {
-        let rows = group.num_rows() as usize;
-        let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
+        let mut reader = GroupReader::new(&source, group, PAGE_LIMITS);
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
-        let Memory { rows: taken_rows, bitmaps: taken_bitmaps } = collector.memory;
-        check(Memory { rows: taken_rows + rows, bitmaps: taken_bitmaps + bitmaps })?;
-        let columns = read_columns(&mut reader).map_err(wrong)?;
+        check(collector.row_bytes + rows, collector.bitmap_bytes + bitmaps)?;
+        let columns = Columns::read(&COLUMNS, &mut reader).map_err(wrong)?;
         collector.add_group(&columns).map_err(wrong)?;
-        check(collector.memory)?;
+        check(collector.row_bytes, collector.bitmap_bytes)?;
     }
     Ok(collector.relations)
-}
-
-fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Result<Columns, String> {
-    let mut columns = Columns::default();
-    let (mut texts, mut longs) = (columns.texts.iter_mut(), columns.longs.iter_mut());
-    for (_, kind) in COLUMNS {
-        match kind {
-            Kind::Text => texts.next().map_or(Ok(()), |column| group.take_bytes().map(|read| *column = read))?,
-            Kind::Long => {
-                longs.next().map_or(Ok(()), |column| group.take_plain::<Int64Type>().map(|read| *column = read))?
-            }
-            Kind::Boolean => columns.is_system = group.take_plain::<BoolType>()?,
-            Kind::Integer => columns.heat = group.take_plain::<Int32Type>()?,
-            Kind::Bytes => columns.bitmap = group.take_bytes()?,
-        }
-    }
-    Ok(columns)
-}
-
-/// Stored blocks of a fork in one tier with one heat.
-#[derive(Clone, Copy, Debug)]
-pub struct StoredBlocks<'a> {
-    pub fork: &'a str,
-    pub relation_blocks: i64,
-    pub tier: &'a str,
-    pub heat: i32,
-    pub bitmap: &'a [u8],
-    /// Number of blocks, if it is stored too.
-    pub count: Option<i64>,
 }
 
 /// The rows of a relation, and of a fork, must be adjacent.
@@ -413,19 +335,15 @@ pub struct StoredBlocks<'a> {
 pub struct Collector {
     pub relations: Vec<RelationMap>,
     paths: HashSet<RelationPath>,
-    memory: Memory,
+    /// Memory of the rows and of their bitmaps.
+    row_bytes: u64,
+    bitmap_bytes: u64,
     rows: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Memory {
-    rows: u64,
-    bitmaps: u64,
 }
 
 impl Collector {
     pub fn is_full(&self) -> bool {
-        self.memory.rows + self.memory.bitmaps > MAX_MEMORY_BYTES
+        self.row_bytes + self.bitmap_bytes > MAX_MEMORY_BYTES
     }
 
     pub fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
@@ -439,7 +357,7 @@ impl Collector {
         let [database, schema, name, kind, parent, path, tablespace, fork, tier] = texts;
         let [oid, relfilenumber, relation_blocks, blocks] = columns.longs.each_ref().map(|column| column[row]);
         let path: RelationPath = path?.parse().map_err(|error| format!("{error}"))?;
-        if relfilenumber != i64::from(path.relfilenumber()) {
+        if relfilenumber != i64::from(path.relfilenumber) {
             return Err(format!("relfilenumber {relfilenumber} does not match {path}"));
         }
         let relation = Relation {
@@ -449,21 +367,20 @@ impl Collector {
             path,
             tablespace: tablespace?.to_owned(),
             parent: Some(parent?).filter(|name| !name.is_empty()).map(str::to_owned),
-            is_system: columns.is_system[row],
+            is_system: columns.booleans[row],
         };
-        let stored = StoredBlocks {
-            fork: fork?,
-            relation_blocks,
-            tier: tier?,
-            heat: columns.heat[row],
-            bitmap: columns.bitmap[row].data(),
-            count: Some(blocks),
-        };
-        self.add_blocks_of(relation, stored)
+        let (heat, bitmap) = (columns.integers[row], columns.bytes[row].data());
+        self.add_blocks_of(relation, (fork?, relation_blocks), (tier?, heat), (bitmap, Some(blocks)))
     }
 
-    pub fn add_blocks_of(&mut self, relation: Relation, stored: StoredBlocks<'_>) -> Result<(), String> {
-        let StoredBlocks { fork, relation_blocks, tier, heat, bitmap: bytes, count } = stored;
+    /// Adds the blocks of a fork in one tier with one heat. `count`: their number, if it is stored too.
+    pub fn add_blocks_of(
+        &mut self,
+        relation: Relation,
+        (fork, relation_blocks): (&str, i64),
+        (tier, heat): (&str, i32),
+        (bytes, count): (&[u8], Option<i64>),
+    ) -> Result<(), String> {
         if self.relations.last().is_none_or(|last| last.relation != relation) {
             self.begin_relation(relation)?;
         }
@@ -474,8 +391,8 @@ impl Collector {
         // Page cache blocks with heat are in two bitmaps: `os` and `os_heat`.
         let copies = if heat > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
-        self.memory.rows += ROW_MEMORY_BYTES;
-        self.memory.bitmaps += copies * (bytes.len() as u64 + containers);
+        self.row_bytes += ROW_MEMORY_BYTES;
+        self.bitmap_bytes += copies * (bytes.len() as u64 + containers);
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
         let fork = find_fork(&mut relation.forks, fork, fork_blocks)?;
         add_blocks(fork, tier, heat, bitmap)
@@ -485,7 +402,7 @@ impl Collector {
         let name = &relation.name;
         let parent = relation.parent.as_ref().map_or(0, String::len);
         let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
-        self.memory.rows += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
+        self.row_bytes += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
         if !self.paths.insert(relation.path.clone()) {
             return Err(format!("{} appears twice", relation.path));
         }

@@ -60,12 +60,9 @@ prop_compose! {
     ) -> RelationMap {
         use RelationKind::*;
         let path = match place {
-            0 => RelationPath::Global { relfilenumber: number },
-            1 => RelationPath::Base { database_oid: oid, relfilenumber: number },
-            _ => RelationPath::Tablespace {
-                tablespace_oid, version_directory: "PG_15_202209061".to_owned(), database_oid: oid,
-                relfilenumber: number,
-            },
+            0 => RelationPath::base(0, number),
+            1 => RelationPath::base(oid, number),
+            _ => format!("pg_tblspc/{tablespace_oid}/PG_15_202209061/{oid}/{number}").parse().unwrap(),
         };
         let kind = [Table, Index, Toast, MaterializedView, Sequence, Unknown][kind];
         let name = RelationName { database, schema, name };

@@ -5,15 +5,13 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::Serialize;
 
 use super::choice::{LastStart, NEARLY, Reason, Situation, choose, find_warmer, is_clearly_colder, is_to_come};
@@ -22,7 +20,7 @@ use super::snapshot_file::{create_draft, write_draft};
 use super::warm::{STATE, state_directory};
 use super::{BEST, Databases, Error, MapSource, NEWEST, Result, Snapshot, SnapshotHeader, TierState};
 use host::failure::Tiers;
-use host::files::{DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, as_owner_of, remove_abandoned_drafts};
+use host::files::{DIRECTORY_MODE, Directory, Draft, Entry, FileType, as_owner_of, remove_abandoned_drafts};
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
@@ -50,8 +48,8 @@ pub struct Generation {
     pub name: String,
     pub system_identifier: u64,
     pub path: PathBuf,
-    /// Only an `EntryKind::File` can be read.
-    pub kind: EntryKind,
+    /// Only a regular file can be read.
+    pub kind: FileType,
 }
 
 impl SnapshotStore {
@@ -85,7 +83,7 @@ impl SnapshotStore {
     pub fn read_clusters(&self) -> Result<Vec<u64>> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let cluster = |entry: Entry| {
-            let name = entry.name.to_str().filter(|_| entry.kind == EntryKind::Directory)?;
+            let name = entry.name.to_str().filter(|_| entry.kind == FileType::Directory)?;
             // pgthaw never writes a number as +42 or 042.
             name.parse().ok().filter(|cluster: &u64| cluster.to_string() == name)
         };
@@ -155,7 +153,7 @@ impl SnapshotStore {
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
         let draft = self.as_owner(|| {
             let directory = self.sweep(system_identifier)?;
-            let name = self.free_names(&directory, system_identifier, taken_at, label)?.next().unwrap_or_default();
+            let name = file_name(taken_at, self.last_number(&directory, system_identifier)? + 1, label);
             write_draft(snapshot, directory, &self.cluster_directory(system_identifier).join(name))
         })?;
         self.place(draft, system_identifier, taken_at, label)
@@ -166,40 +164,26 @@ impl SnapshotStore {
         self.as_owner(|| create_draft(self.sweep(system_identifier)?))
     }
 
-    pub fn place(
-        &self,
-        draft: Draft,
-        system_identifier: u64,
-        taken_at: Timestamp,
-        label: Option<&str>,
-    ) -> Result<Generation> {
-        let path = self.cluster_directory(system_identifier);
-        let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
+    pub fn place(&self, draft: Draft, cluster: u64, taken_at: Timestamp, label: Option<&str>) -> Result<Generation> {
+        let path = self.cluster_directory(cluster);
         self.as_owner(|| {
-            let directory = self.create_cluster_directory(system_identifier)?;
-            // Without the lock, concurrent writers could use numbers out of order.
-            let _turn = lock_briefly(&directory);
-            let shown = path.join(free_names(&directory)?.next().unwrap_or_default());
-            let name = draft
-                .place_first_free(free_names(&directory)?)
-                .map_err(|source| Error::file("write", &shown, source))?;
+            let directory = self.create_cluster_directory(cluster)?;
+            // Without the lock, concurrent writers could use numbers out of order. If it cannot be had in time, the
+            // snapshot is stored all the same.
+            let turn = directory.as_fd().try_clone_to_owned().map(File::from);
+            let _ = turn.as_ref().map(|turn| lock_within(turn, LOCK_TRIES, LOCK_PAUSE));
+            let first = self.last_number(&directory, cluster)? + 1;
+            let names = (first..=NUMBER_MAX).map(|number| file_name(taken_at, number, label).into());
+            let failed = |source| Error::file("write", &path.join(file_name(taken_at, first, label)), source);
+            let name = draft.place_first_free(names).map_err(failed)?;
             let path = path.join(&name);
             let name = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(Generation { name, system_identifier, path, kind: EntryKind::File })
+            Ok(Generation { name, system_identifier: cluster, path, kind: FileType::RegularFile })
         })
     }
 
-    fn free_names<'a>(
-        &self,
-        directory: &Directory,
-        system_identifier: u64,
-        taken_at: Timestamp,
-        label: Option<&'a str>,
-    ) -> Result<impl Iterator<Item = OsString> + use<'a>> {
-        let generations = self.generations_in(directory, system_identifier)?;
-        let number = generations.first().map_or(0, |one| one.order().0);
-        let name = move |number| format!("{}.{EXTENSION}", generation_name(taken_at, number, label)).into();
-        Ok((number + 1..=NUMBER_MAX).map(name))
+    fn last_number(&self, directory: &Directory, system_identifier: u64) -> Result<u64> {
+        Ok(self.generations_in(directory, system_identifier)?.first().map_or(0, |one| one.order().0))
     }
 
     fn as_owner<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -238,13 +222,8 @@ impl SnapshotStore {
         if let Some(spared) = find_irreplaceable(&old, &kept, databases) {
             old.remove(spared);
         }
-        let mut dropped = Vec::new();
-        for one in old {
-            if self.drop_if_there(&one)? {
-                dropped.push(one);
-            }
-        }
-        Ok(dropped)
+        let dropped = old.into_iter().map(|one| Ok(self.drop_if_there(&one)?.then_some(one)));
+        dropped.filter_map(Result::transpose).collect()
     }
 
     /// Removes a snapshot. Keeps the target of a link.
@@ -267,253 +246,7 @@ impl SnapshotStore {
         .unwrap_or_else(Err)
         .map_err(|source| Error::file("remove", &generation.path, source))
     }
-}
 
-/// The generation named `name`, or the only one whose name begins with it; otherwise all candidates.
-pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Generation, Vec<String>> {
-    // An empty name, as from an unset variable, would match all.
-    let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
-    let mut matching: Vec<Generation> = generations.into_iter().filter(begins).collect();
-    let exact = matching.iter().position(|one| one.name == name);
-    match exact.or((matching.len() == 1).then_some(0)) {
-        Some(at) => Ok(matching.swap_remove(at)),
-        None => Err(matching.into_iter().map(|one| one.name).collect()),
-    }
-}
-
-impl Generation {
-    pub fn label(&self) -> Option<&str> {
-        self.name.splitn(3, '-').nth(2)
-    }
-
-    pub fn read_header(&self) -> Result<SnapshotHeader> {
-        SnapshotHeader::read(self.require_file()?)
-    }
-
-    pub fn read_unverified(&self) -> Result<SnapshotHeader> {
-        SnapshotHeader::read_unverified(self.require_file()?)
-    }
-
-    pub fn read(&self) -> Result<Snapshot> {
-        Snapshot::read(self.require_file()?)
-    }
-
-    /// Path of a regular file. Other kinds are errors: a link may lead anywhere, and a pipe may never end.
-    pub fn require_file(&self) -> Result<&Path> {
-        let what = match self.kind {
-            EntryKind::File => return Ok(&self.path),
-            EntryKind::Directory => "a directory",
-            EntryKind::Link => "a symbolic link",
-            EntryKind::Other => "a pipe, a socket or a device",
-        };
-        Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
-    }
-
-    /// Sort key: number, then name. Names by an older pgthaw have no number.
-    fn order(&self) -> (u64, &str) {
-        let time = self.name.split('-').nth(1).unwrap_or_default();
-        let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let number = number.and_then(|digits| digits.parse().ok()).filter(|number| *number <= NUMBER_MAX);
-        (number.unwrap_or_default(), &self.name)
-    }
-}
-
-/// Index in `old` of a snapshot that is much warmer than all kept ones. Reads footers first, and verifies files only if
-/// the result depends on it.
-fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
-    // All snapshots precede the server's next start, so the last start does not matter.
-    let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
-    let is_whole = |one: &Generation| one.read_header().is_ok();
-    let claims = old.iter().chain(kept).enumerate();
-    let claims: Vec<(usize, SnapshotHeader)> =
-        claims.filter_map(|(at, one)| Some((at, one.read_unverified().ok()?))).collect();
-    let (places, claims): (Vec<usize>, Vec<SnapshotHeader>) = claims.into_iter().unzip();
-    let counted = places.into_iter().zip(situation.count(&claims));
-    let (mut candidates, of_kept): (Vec<_>, Vec<_>) = counted.partition(|(at, _)| *at < old.len());
-    let kept: Vec<(&Generation, SnapshotHeader)> =
-        of_kept.into_iter().map(|(at, header)| (&kept[at - old.len()], header)).collect();
-    loop {
-        let headers: Vec<SnapshotHeader> = candidates.iter().map(|(_, header)| header.clone()).collect();
-        let (best, _) = choose(&headers, &situation)?;
-        let (at, header) = &candidates[best];
-        let replaces = |one: &&(&Generation, SnapshotHeader)| !is_clearly_colder(&one.1, header, Tiers::BOTH);
-        if kept.iter().filter(replaces).any(|(one, _)| is_whole(one)) {
-            return None;
-        }
-        if is_whole(&old[*at]) {
-            return Some(*at);
-        }
-        candidates.remove(best);
-    }
-}
-
-fn generation_name(taken_at: Timestamp, number: u64, label: Option<&str>) -> String {
-    let time = taken_at.strftime("%Y%m%d-%H%M%S.%3f");
-    label.map_or_else(|| format!("{time}.{number}"), |label| format!("{time}.{number}-{label}"))
-}
-
-pub fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
-}
-
-fn parse_age(name: &str) -> Option<usize> {
-    match name.strip_prefix(NEWEST)? {
-        "" => Some(0),
-        rest => rest.strip_prefix('~')?.parse().ok(),
-    }
-}
-
-const SNAPSHOTS: &str = "snapshots";
-
-/// `None` if locking takes too long or is not possible.
-fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
-    let lock = directory.as_fd().try_clone_to_owned().ok()?;
-    for _ in 0..LOCK_TRIES {
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Some(lock),
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>> {
-    match opened {
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some).map_err(|source| Error::file("list", path, source)),
-    }
-}
-
-#[derive(Debug)]
-pub struct Chosen {
-    pub snapshot: Snapshot,
-    pub path: PathBuf,
-    pub selected: Selected,
-    /// Remarks, such as on skipped damaged snapshots or a timestamp in the future.
-    pub remarks: Vec<String>,
-}
-
-/// The snapshot that a restore uses.
-#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
-pub struct Selected {
-    #[serde(flatten)]
-    pub holding: Holding,
-    pub reason: Reason,
-    /// Start of the server. `None` if it is not running, or its start is unknown.
-    pub server_started_at: Option<Timestamp>,
-    /// The warmest snapshot, if the selected one has less than 80 % of its blocks in a tier.
-    pub warmer: Option<Holding>,
-    /// Dropped databases that have over 5 % of the blocks of this snapshot, or of the one that would be selected with
-    /// their blocks. The choice ignored their blocks.
-    pub dropped_databases: Vec<String>,
-}
-
-/// A snapshot and its size.
-#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
-pub struct Holding {
-    /// Name in the store; elsewhere the file's path.
-    pub name: String,
-    pub path: PathBuf,
-    pub taken_at: Timestamp,
-    /// Negative if the snapshot is dated in the future.
-    pub age_seconds: i64,
-    /// Bytes in the page cache. `None` if not measured.
-    pub os_bytes: Option<Bytes>,
-    /// Bytes in shared_buffers. `None` if not measured.
-    pub buffers_bytes: Option<Bytes>,
-}
-
-#[derive(Debug, Default)]
-pub struct Candidates {
-    generations: Vec<Generation>,
-    headers: Vec<SnapshotHeader>,
-}
-
-impl Holding {
-    fn of(name: String, path: &Path, header: &SnapshotHeader, now: Timestamp) -> Holding {
-        let bytes = |state: &TierState, blocks: u64| {
-            (*state == TierState::Measured).then(|| Bytes(blocks * u64::from(header.source.block_size)))
-        };
-        Holding {
-            name,
-            path: path.to_owned(),
-            taken_at: header.taken_at,
-            age_seconds: now.as_second() - header.taken_at.as_second(),
-            os_bytes: bytes(&header.os, header.os_blocks),
-            buffers_bytes: bytes(&header.buffers, header.buffer_blocks),
-        }
-    }
-}
-
-impl Candidates {
-    /// Adds a generation that is older than all others.
-    pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
-        self.generations.push(generation);
-        self.headers.push(header);
-    }
-
-    pub fn select(&self, situation: &Situation) -> Option<Selected> {
-        let (at, reason) = self.choose(situation)?;
-        Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
-    }
-
-    /// Selects a snapshot. `None` unless a restore would prefer it to `other`, a snapshot in another store.
-    pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
-        let selected = self.select(situation)?;
-        let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
-        let is_newer = own.taken_at > other.taken_at;
-        let newest_first = if is_newer { [own.clone(), other.clone()] } else { [other.clone(), own.clone()] };
-        let (at, _) = choose(&situation.count(&newest_first), situation)?;
-        ((at == 0) == is_newer).then_some(selected)
-    }
-
-    fn choose(&self, situation: &Situation) -> Option<(usize, Reason)> {
-        choose(&situation.count(&self.headers), situation)
-    }
-
-    fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: &Situation) -> Selected {
-        let mut counted = situation.count(&[&self.headers, std::slice::from_ref(header)].concat());
-        let warmer = counted.pop().and_then(|than| find_warmer(&counted, &than, situation));
-        let is_named = matches!(reason, Reason::Named | Reason::NewestReadable);
-        let otherwise = choose(&self.headers, situation).filter(|_| !is_named).map(|(at, _)| &self.headers[at]);
-        let dropped = otherwise.into_iter().chain([header]).flat_map(|one| self.much_dropped(one, situation));
-        Selected {
-            holding,
-            reason,
-            server_started_at: match situation.start {
-                LastStart::At(start) => Some(start),
-                LastStart::NotRunning | LastStart::Unknown => None,
-            },
-            warmer: warmer.map(|at| self.holding(at, situation.now)),
-            dropped_databases: dropped.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect(),
-        }
-    }
-
-    /// Dropped databases, if the snapshot without their blocks is not nearly as warm (`NEARLY`).
-    fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
-        let Some(databases) = &situation.databases else { return Vec::new() };
-        let all = [&self.headers, std::slice::from_ref(header)].concat();
-        let left = databases.count(&all).pop().map_or(0, |counted| counted.resident_blocks());
-        let is_much = (left as f64) < NEARLY * header.resident_blocks() as f64;
-        if is_much { databases.gone_of(header, &all) } else { Vec::new() }
-    }
-
-    fn holding(&self, at: usize, now: Timestamp) -> Holding {
-        let Generation { name, path, .. } = &self.generations[at];
-        Holding::of(name.clone(), path, &self.headers[at], now)
-    }
-
-    fn remark_to_come(&self, now: Timestamp) -> Option<String> {
-        let at = self.headers.iter().position(|header| is_to_come(header, now))?;
-        Some(format!(
-            "snapshot {} is dated in the future, perhaps because the clock was set back: it counts as one from before the server's start",
-            self.generations[at].name
-        ))
-    }
-}
-
-impl SnapshotStore {
     /// Skips unreadable snapshots only if `name` is `BEST` or `NEWEST`.
     pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
@@ -528,11 +261,10 @@ impl SnapshotStore {
             let situation = situation.clone().among(situation.databases.clone().filter(|_| is_own));
             let selected = candidates.describe(holding, &header, reason, &situation);
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
-            return Ok(Chosen { snapshot, path, selected, remarks });
+            return Ok(Chosen { snapshot, selected, remarks });
         }
         // Damage shows only when a file is read; then the next best is tried.
         while let Some((at, reason)) = candidates.choose(situation) {
-            let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
                 Ok(snapshot) => {
                     let header = snapshot.header();
@@ -540,7 +272,7 @@ impl SnapshotStore {
                     let selected = candidates.describe(holding, &header, reason, situation);
                     let mut remarks = passed_over_remarks(&unread, header.taken_at);
                     remarks.extend(candidates.remark_to_come(situation.now));
-                    return Ok(Chosen { snapshot, path, selected, remarks });
+                    return Ok(Chosen { snapshot, selected, remarks });
                 }
                 Err(error) => {
                     unread.push(error);
@@ -587,6 +319,235 @@ impl SnapshotStore {
         }
         let newest = passed_over.into_iter().next();
         Err(newest.unwrap_or_else(|| Error::NoSnapshot(self.cluster_directory(system_identifier))))
+    }
+}
+
+/// The generation named `name`, or the only one whose name begins with it; otherwise all candidates.
+pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Generation, Vec<String>> {
+    // An empty name, as from an unset variable, would match all.
+    let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
+    let mut matching: Vec<Generation> = generations.into_iter().filter(begins).collect();
+    let exact = matching.iter().position(|one| one.name == name);
+    match exact.or((matching.len() == 1).then_some(0)) {
+        Some(at) => Ok(matching.swap_remove(at)),
+        None => Err(matching.into_iter().map(|one| one.name).collect()),
+    }
+}
+
+impl Generation {
+    pub fn label(&self) -> Option<&str> {
+        self.name.splitn(3, '-').nth(2)
+    }
+
+    pub fn read_header(&self) -> Result<SnapshotHeader> {
+        SnapshotHeader::read(self.require_file()?)
+    }
+
+    pub fn read_unverified(&self) -> Result<SnapshotHeader> {
+        SnapshotHeader::read_unverified(self.require_file()?)
+    }
+
+    pub fn read(&self) -> Result<Snapshot> {
+        Snapshot::read(self.require_file()?)
+    }
+
+    /// Path of a regular file. Other kinds are errors: a link may lead anywhere, and a pipe may never end.
+    pub fn require_file(&self) -> Result<&Path> {
+        let what = match self.kind {
+            FileType::RegularFile => return Ok(&self.path),
+            FileType::Directory => "a directory",
+            FileType::Symlink => "a symbolic link",
+            _ => "a pipe, a socket or a device",
+        };
+        Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
+    }
+
+    /// Sort key: number, then name. Names by an older pgthaw have no number.
+    fn order(&self) -> (u64, &str) {
+        let time = self.name.split('-').nth(1).unwrap_or_default();
+        let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = number.and_then(|digits| digits.parse().ok()).filter(|number| *number <= NUMBER_MAX);
+        (number.unwrap_or_default(), &self.name)
+    }
+}
+
+/// Index in `old` of a snapshot that is much warmer than all kept ones. Reads footers first, and verifies files only if
+/// the result depends on it.
+fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
+    // All snapshots precede the server's next start, so the last start does not matter.
+    let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
+    let is_whole = |one: &Generation| one.read_header().is_ok();
+    let readable = old.iter().chain(kept).filter_map(|one| Some((one, one.read_unverified().ok()?)));
+    let (generations, headers): (Vec<&Generation>, Vec<SnapshotHeader>) = readable.unzip();
+    let counted = generations.into_iter().zip(situation.count(&headers));
+    let (mut candidates, kept): (Vec<_>, Vec<_>) = counted.partition(|(one, _)| old.contains(one));
+    loop {
+        let headers: Vec<SnapshotHeader> = candidates.iter().map(|(_, header)| header.clone()).collect();
+        let (best, _) = choose(&headers, &situation)?;
+        let (warm, header) = &candidates[best];
+        let mut replacing = kept.iter().filter(|(_, kept)| !is_clearly_colder(kept, header, Tiers::BOTH));
+        if replacing.any(|(one, _)| is_whole(one)) {
+            return None;
+        }
+        if is_whole(warm) {
+            return old.iter().position(|one| one == *warm);
+        }
+        candidates.remove(best);
+    }
+}
+
+fn file_name(taken_at: Timestamp, number: u64, label: Option<&str>) -> String {
+    let label = label.map(|label| format!("-{label}")).unwrap_or_default();
+    format!("{}.{number}{label}.{EXTENSION}", taken_at.strftime("%Y%m%d-%H%M%S.%3f"))
+}
+
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
+}
+
+fn parse_age(name: &str) -> Option<usize> {
+    match name.strip_prefix(NEWEST)? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+const SNAPSHOTS: &str = "snapshots";
+
+/// Returns false if another process still holds the lock after `tries`.
+pub fn lock_within(file: &File, tries: u32, pause: Duration) -> io::Result<bool> {
+    for _ in 0..tries {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+            Err(TryLockError::Error(source)) => return Err(source),
+        }
+    }
+    Ok(false)
+}
+
+fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>> {
+    match opened {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(|source| Error::file("list", path, source)),
+    }
+}
+
+#[derive(Debug)]
+pub struct Chosen {
+    pub snapshot: Snapshot,
+    pub selected: Selected,
+    /// Remarks, such as on skipped damaged snapshots or a timestamp in the future.
+    pub remarks: Vec<String>,
+}
+
+/// The snapshot that a restore uses.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
+pub struct Selected {
+    #[serde(flatten)]
+    pub holding: Holding,
+    pub reason: Reason,
+    /// Start of the server. `None` if it is not running, or its start is unknown.
+    pub server_started_at: Option<Timestamp>,
+    /// The warmest snapshot, if the selected one has less than 80 % of its blocks in a tier.
+    pub warmer: Option<Holding>,
+    /// Dropped databases that have over 5 % of the blocks of this snapshot, or of the one that would be selected with
+    /// their blocks. The choice ignored their blocks.
+    pub dropped_databases: Vec<String>,
+}
+
+/// A snapshot and its size.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
+pub struct Holding {
+    /// Name in the store; elsewhere the file's path.
+    pub name: String,
+    pub path: PathBuf,
+    pub taken_at: Timestamp,
+    /// Negative if the snapshot is dated in the future.
+    pub age_seconds: i64,
+    /// Bytes in the page cache. `None` if not measured.
+    pub os_bytes: Option<Bytes>,
+    /// Bytes in shared_buffers. `None` if not measured.
+    pub buffers_bytes: Option<Bytes>,
+}
+
+#[derive(Debug, Default)]
+pub struct Candidates {
+    generations: Vec<Generation>,
+    headers: Vec<SnapshotHeader>,
+}
+
+impl Holding {
+    fn of(name: String, path: &Path, header: &SnapshotHeader, now: Timestamp) -> Holding {
+        let bytes = |state: &TierState, blocks: u64| {
+            (*state == TierState::Measured).then(|| Bytes(blocks * u64::from(header.source.block_size)))
+        };
+        let (path, taken_at) = (path.to_owned(), header.taken_at);
+        let age_seconds = now.as_second() - taken_at.as_second();
+        let os_bytes = bytes(&header.os, header.os_blocks);
+        let buffers_bytes = bytes(&header.buffers, header.buffer_blocks);
+        Holding { name, path, taken_at, age_seconds, os_bytes, buffers_bytes }
+    }
+}
+
+impl Candidates {
+    /// Adds a generation that is older than all others.
+    pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
+        self.generations.push(generation);
+        self.headers.push(header);
+    }
+
+    pub fn select(&self, situation: &Situation) -> Option<Selected> {
+        let (at, reason) = self.choose(situation)?;
+        Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
+    }
+
+    /// Selects a snapshot. `None` unless a restore would prefer it to `other`, a snapshot in another store.
+    pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
+        let selected = self.select(situation)?;
+        let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
+        let is_newer = own.taken_at > other.taken_at;
+        let newest_first = if is_newer { [own.clone(), other.clone()] } else { [other.clone(), own.clone()] };
+        let (at, _) = choose(&situation.count(&newest_first), situation)?;
+        ((at == 0) == is_newer).then_some(selected)
+    }
+
+    fn choose(&self, situation: &Situation) -> Option<(usize, Reason)> {
+        choose(&situation.count(&self.headers), situation)
+    }
+
+    fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: &Situation) -> Selected {
+        let mut counted = situation.count(&[&self.headers, std::slice::from_ref(header)].concat());
+        let warmer = counted.pop().and_then(|than| find_warmer(&counted, &than, situation));
+        let is_named = matches!(reason, Reason::Named | Reason::NewestReadable);
+        let otherwise = choose(&self.headers, situation).filter(|_| !is_named).map(|(at, _)| &self.headers[at]);
+        let dropped = otherwise.into_iter().chain([header]).flat_map(|one| self.much_dropped(one, situation));
+        let dropped_databases = dropped.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
+        let server_started_at = if let LastStart::At(start) = situation.start { Some(start) } else { None };
+        let warmer = warmer.map(|at| self.holding(at, situation.now));
+        Selected { holding, reason, server_started_at, warmer, dropped_databases }
+    }
+
+    /// Dropped databases, if the snapshot without their blocks is not nearly as warm (`NEARLY`).
+    fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
+        let Some(databases) = &situation.databases else { return Vec::new() };
+        let all = [&self.headers, std::slice::from_ref(header)].concat();
+        let left = databases.count(&all).pop().map_or(0, |counted| counted.resident_blocks());
+        let is_much = (left as f64) < NEARLY * header.resident_blocks() as f64;
+        if is_much { databases.gone_of(header, &all) } else { Vec::new() }
+    }
+
+    fn holding(&self, at: usize, now: Timestamp) -> Holding {
+        let Generation { name, path, .. } = &self.generations[at];
+        Holding::of(name.clone(), path, &self.headers[at], now)
+    }
+
+    fn remark_to_come(&self, now: Timestamp) -> Option<String> {
+        let at = self.headers.iter().position(|header| is_to_come(header, now))?;
+        Some(format!(
+            "snapshot {} is dated in the future, perhaps because the clock was set back: it counts as one from before the server's start",
+            self.generations[at].name
+        ))
     }
 }
 
@@ -646,7 +607,10 @@ mod the_one_that_is_read_tests {
         for name in [NEWEST, BEST] {
             let chosen = store.read(name, CLUSTER, &since).unwrap();
             assert!(name == BEST || chosen.selected.reason == Reason::NewestReadable, "{:?}", chosen.selected);
-            assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, 9), kept[0].path.clone()));
+            assert_eq!(
+                (chosen.snapshot, chosen.selected.holding.path),
+                (snapshot(1_700_000_000, 9), kept[0].path.clone())
+            );
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
         }
@@ -654,7 +618,7 @@ mod the_one_that_is_read_tests {
         fs::create_dir(&kept[2].path).unwrap();
         for name in [NEWEST, BEST] {
             let chosen = store.read(name, CLUSTER, &since).unwrap();
-            assert!(chosen.path == kept[0].path && chosen.remarks.len() == 2, "{:?}", chosen.remarks);
+            assert!(chosen.selected.holding.path == kept[0].path && chosen.remarks.len() == 2, "{:?}", chosen.remarks);
         }
         fs::remove_dir(&kept[2].path).unwrap();
         fs::write(&kept[2].path, "").unwrap();
@@ -691,7 +655,7 @@ mod the_one_that_is_read_tests {
         fork.os.insert_range(0..of_big);
         let mut big = relation(20_000, fork);
         big.relation.name.database = "big".to_owned();
-        big.relation.path = RelationPath::Base { database_oid: 6, relfilenumber: 20_000 };
+        big.relation.path = RelationPath::base(6, 20_000);
         let mut both = snapshot(second, blocks);
         both.map.relations.push(big);
         both

@@ -212,14 +212,10 @@ impl Assist {
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
         // The job's reads fill shared_buffers, which then occupy memory.
         let grown = self.untouched.min(touched);
-        Circumstances {
-            run: Run::of(header).part(part),
-            device: self.device,
-            geometry: Geometry::of(&self.map.source),
-            room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
-            device_bytes: header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64)),
-            is_paced: header.requested_bytes.is_some(),
-        }
+        let (run, device, geometry) = (Run::of(header).part(part), self.device, Geometry::of(&self.map.source));
+        let room = self.room.map(|room| Bytes(room.0.saturating_sub(grown.0)));
+        let device_bytes = header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64));
+        Circumstances { run, device_bytes, is_paced: header.requested_bytes.is_some(), device, geometry, room }
     }
 }
 
@@ -240,6 +236,19 @@ impl Planned {
             }
             _ => Some(means.bring_all(&self.touched, &self.decision.reads)),
         };
+    }
+
+    /// `None` without a forecast for the chosen way to preload. `RunReceipt::close` deducts the time after the job from
+    /// `saved_seconds`.
+    pub fn judge(&self, job_seconds: f64, before_seconds: f64) -> Option<Judged> {
+        let Decision { way, forecasts, .. } = self.decision;
+        let forecasts = forecasts?;
+        let forecast_seconds = forecasts.of(way)?;
+        let before = self.preloaded.as_ref().filter(|_| way == Way::SetFirst).map_or(0.0, |done| done.seconds);
+        let took_seconds = job_seconds + before;
+        let error_ratio = took_seconds / forecast_seconds.max(f64::MIN_POSITIVE) - 1.0;
+        let saved_seconds = (way != Way::Nothing).then_some(forecasts.nothing - before_seconds - job_seconds);
+        Some(Judged { forecast_seconds, took_seconds, error_ratio, saved_seconds })
     }
 
     fn forecast_alone(&mut self, assist: &Assist, mut like: Like) {
@@ -340,25 +349,6 @@ pub struct Judged {
     pub saved_seconds: Option<f64>,
 }
 
-impl Judged {
-    /// `None` without a forecast for the chosen way to preload. `RunReceipt::close` deducts the time after the job from
-    /// `saved_seconds`.
-    pub fn new(
-        decision: &Decision,
-        preloaded: Option<&Preloaded>,
-        job_seconds: f64,
-        before_seconds: f64,
-    ) -> Option<Judged> {
-        let forecasts = decision.forecasts?;
-        let forecast_seconds = forecasts.of(decision.way)?;
-        let before = preloaded.filter(|_| decision.way == Way::SetFirst).map_or(0.0, |done| done.seconds);
-        let took_seconds = job_seconds + before;
-        let error_ratio = took_seconds / forecast_seconds.max(f64::MIN_POSITIVE) - 1.0;
-        let saved_seconds = (decision.way != Way::Nothing).then_some(forecasts.nothing - before_seconds - job_seconds);
-        Some(Judged { forecast_seconds, took_seconds, error_ratio, saved_seconds })
-    }
-}
-
 /// Transactions per second of all databases (pg_stat_database), without pgthaw's. They include the job's, because the
 /// server does not count by session. Before PostgreSQL 15 the counts lag by up to a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
@@ -387,15 +377,10 @@ pub struct KeptFilm {
 
 impl KeptFilm {
     pub fn new(path: PathBuf, header: &FilmHeader) -> KeptFilm {
-        KeptFilm {
-            path,
-            totals: header.totals,
-            fetched_bytes: header.bytes(header.totals.fetched_blocks),
-            preloaded_bytes: header.bytes(header.totals.preloaded_blocks),
-            device_reads: header.device_reads,
-            device_bytes: header.device_bytes,
-            lost_events: header.lost_events,
-        }
+        let FilmHeader { totals, device_reads, device_bytes, lost_events, .. } = *header;
+        let fetched_bytes = header.bytes(totals.fetched_blocks);
+        let preloaded_bytes = header.bytes(totals.preloaded_blocks);
+        KeptFilm { path, totals, fetched_bytes, preloaded_bytes, device_reads, device_bytes, lost_events }
     }
 }
 
@@ -509,7 +494,6 @@ struct State {
     done: Preloaded,
     /// Loaded windows that the job has not finished.
     ahead: VecDeque<usize>,
-    ahead_bytes: u64,
     /// Blocks by fork that stayed cached when the last finished window was evicted.
     behind: Vec<(usize, RoaringBitmap)>,
 }
@@ -537,7 +521,6 @@ impl Windowed<'_> {
         state.done.reads += brought.reads;
         state.done.bytes += brought.bytes;
         state.ahead.push_back(at);
-        state.ahead_bytes += window.bytes.0;
         brought.stopped.map_or(Ok(()), Err)
     }
 
@@ -550,7 +533,8 @@ impl Windowed<'_> {
         loop {
             self.let_go(state);
             self.check()?;
-            if state.ahead.is_empty() || state.ahead_bytes + window.bytes.0 <= self.decision.window_room.0 {
+            let ahead: Bytes = state.ahead.iter().map(|at| self.decision.windows[*at].bytes).sum();
+            if state.ahead.is_empty() || ahead + window.bytes <= self.decision.window_room {
                 return Ok(());
             }
             sleep(POSITION_LOOK);
@@ -597,7 +581,6 @@ impl Windowed<'_> {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
             state.ahead.pop_front();
-            state.ahead_bytes -= self.decision.windows[at].bytes.0;
             // Retries once to evict blocks that stayed: pages that hint bits made dirty can be evicted once written.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
@@ -649,19 +632,22 @@ mod tests {
     fn a_forecast_is_judged_by_the_way_that_was_taken() {
         let forecasts =
             Forecasts { nothing: 10.0, sorted: Some(4.0), region: None, set_first: Some(5.0), windowed: None };
-        let decision = |way| Decision { way, forecasts: Some(forecasts), ..Decision::nothing("") };
-        let judged = Judged::new(&decision(Way::Sorted), None, 5.0, 0.0).unwrap();
+        let planned = |way, preloaded| {
+            let decision = Decision { way, forecasts: Some(forecasts), ..Decision::nothing("") };
+            Planned { decision, preloaded, ..Planned::default() }
+        };
+        let judged = planned(Way::Sorted, None).judge(5.0, 0.0).unwrap();
         assert_eq!((judged.error_ratio, judged.saved_seconds), (0.25, Some(5.0)));
         let brought = Preloaded { seconds: 3.0, ..Preloaded::default() };
-        let first = Judged::new(&decision(Way::SetFirst), Some(&brought), 1.0, 3.5).unwrap();
+        let first = planned(Way::SetFirst, Some(brought)).judge(1.0, 3.5).unwrap();
         assert_eq!((first.took_seconds, first.saved_seconds), (4.0, Some(5.5)));
         let mut receipt =
             RunReceipt { seconds: 1.0, before_seconds: 3.5, judged: Some(first), ..RunReceipt::default() };
         receipt.close(5.0);
         assert_eq!((receipt.after_seconds, receipt.judged.unwrap().saved_seconds), (0.5, Some(5.0)));
-        let declined = Judged::new(&decision(Way::Nothing), None, 9.0, 0.5).unwrap();
+        let declined = planned(Way::Nothing, None).judge(9.0, 0.5).unwrap();
         assert_eq!((declined.forecast_seconds, declined.saved_seconds), (10.0, None));
-        assert_eq!(Judged::new(&Decision::nothing(""), None, 9.0, 0.5), None);
+        assert_eq!(Planned::nothing("", Vec::new()).judge(9.0, 0.5), None);
     }
 }
 
@@ -704,7 +690,7 @@ mod windowed_tests {
         fn new() -> Case {
             let cache = Arc::new(FakePageCache::new());
             cache.insert(FILE, 100 * BLOCK, &[PageRange::new(0, 6)]);
-            let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+            let path = RelationPath::base(5, 1);
             let came = Came::from([((path.clone(), Fork::Main), (0..100).collect())]);
             let (touched, resident) = ((0..100).collect(), (0..3).collect());
             let fork = TouchedFork {

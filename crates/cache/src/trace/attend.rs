@@ -14,7 +14,7 @@ use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use host::linux::machine::read_unused_memory;
 use host::linux::threads::{Over, lock};
-use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, Result, process};
+use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
@@ -233,20 +233,11 @@ struct Seen {
 impl Apart {
     fn join(&mut self, pid: u32) {
         let joined = self.isolation.join(pid);
-        if process::is_alive(pid) {
-            self.note(joined);
-        }
-    }
-
-    fn note(&mut self, done: Result<()>) {
-        if let Err(error) = done {
-            self.trouble.get_or_insert(error);
-        }
+        self.trouble = self.trouble.take().or(joined.err().filter(|_| process::is_alive(pid)));
     }
 
     fn look(&mut self, sessions: &Sessions, looks: u32) {
-        let bounded = self.isolation.bound_cache(self.bound);
-        self.note(bounded);
+        self.trouble = self.trouble.take().or(self.isolation.bound_cache(self.bound).err());
         if looks.is_multiple_of(LOOKS_PER_WAIT) {
             let others: Vec<u32> = sessions.others().into_iter().take(OTHERS_MAX).collect();
             self.waiting += u64::from(process::count_busy(&others).waiting);
@@ -276,18 +267,14 @@ impl Apart {
         let before = std::mem::replace(&mut self.last, now);
         let others_waiting = self.waiting as f64 * f64::from(LOOKS_PER_WAIT) / f64::from(LOOKS_PER_STEP);
         self.waiting = 0;
-        self.limit(Step {
-            seconds: (now.at - before.at).as_secs_f64(),
-            own: since(now.own, before.own),
-            others: since(now.others, before.others),
-            others_waiting,
-        });
+        let seconds = (now.at - before.at).as_secs_f64();
+        let (own, others) = (since(now.own, before.own), since(now.others, before.others));
+        self.limit(Step { seconds, own, others, others_waiting });
     }
 
     fn limit(&mut self, step: Step) {
         let limit = self.share.next(step);
-        let done = self.isolation.limit_reads(limit);
-        self.note(done);
+        self.trouble = self.trouble.take().or(self.isolation.limit_reads(limit).err());
         self.shares.push(self.share.ratio);
     }
 
@@ -301,18 +288,14 @@ impl Apart {
 
     fn end(self, remarks: &mut Vec<String>) -> Isolated {
         let ReadUsage { reads, read_bytes } = self.isolation.read_usage().unwrap_or_default();
-        let isolated = Isolated {
-            cache_bytes: self.isolation.can_bound_cache().then_some(self.bound),
-            share_mean: self.shares.iter().sum::<f64>() / self.shares.len() as f64,
-            share_min: self.shares.iter().copied().fold(1.0, f64::min),
-            reads,
-            read_bytes,
-        };
+        let cache_bytes = self.isolation.can_bound_cache().then_some(self.bound);
+        let share_mean = self.shares.iter().sum::<f64>() / self.shares.len() as f64;
+        let share_min = self.shares.iter().copied().fold(1.0, f64::min);
         if let Err(error) = self.isolation.remove() {
             remarks.push(format!("a cgroup was not removed: {error}; the next run tries again"));
         }
         remarks.extend(self.trouble.map(|error| format!("the job's disk reads were not always limited: {error}")));
-        isolated
+        Isolated { cache_bytes, share_mean, share_min, reads, read_bytes }
     }
 }
 
@@ -450,6 +433,12 @@ struct Child {
     last: Asked,
 }
 
+impl Child {
+    fn new(kind: Kind) -> Child {
+        Child { since: Instant::now(), kind, first: Asked::default(), last: Asked::default() }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,
@@ -494,9 +483,7 @@ impl Sessions {
     pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
         let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
         whose.know_earlier();
-        let (first, last) = Default::default();
-        let earlier = || Child { since: Instant::now(), kind: Kind::Other, first, last };
-        let children = whose.strangers.iter().map(|pid| (*pid, earlier())).collect();
+        let children = whose.strangers.iter().map(|pid| (*pid, Child::new(Kind::Other))).collect();
         Sessions { postmaster, whose, children, ended: Asked::default(), progress }
     }
 
@@ -516,12 +503,27 @@ impl Sessions {
         let mut changed = Changed::default();
         // The pids ascend, so leaders precede their workers.
         for pid in there {
-            let (first, last) = Default::default();
-            let new = Child { since: Instant::now(), kind: Kind::Unknown, first, last };
-            let child = self.children.entry(pid).or_insert(new);
+            let child = self.children.entry(pid).or_insert_with(|| Child::new(Kind::Unknown));
             let (before, since) = (child.kind, child.since);
             let now = self.find_kind(pid, before, since, named);
-            self.turn(pid, before, now, &mut changed);
+            let Some(child) = self.children.get_mut(&pid) else { continue };
+            child.kind = now;
+            match (before.is_own(), now.is_own()) {
+                (false, true) => {
+                    // The process's requests before it joined were not the job's.
+                    child.first = Asked::read(pid).unwrap_or_default();
+                    child.last = child.first;
+                    let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
+                    (if now == Kind::Worker { workers_seen } else { sessions_seen }).fetch_add(1, Ordering::Relaxed);
+                    changed.joined.push(pid);
+                }
+                (true, false) => {
+                    self.ended.add_since(child.last, child.first);
+                    (child.first, child.last) = Default::default();
+                    changed.left.push(pid);
+                }
+                _ => {}
+            }
         }
         changed
     }
@@ -542,27 +544,6 @@ impl Sessions {
             None if title.contains(IO_WORKER) => Kind::Other,
             None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
             None => Kind::Other,
-        }
-    }
-
-    fn turn(&mut self, pid: u32, before: Kind, now: Kind, changed: &mut Changed) {
-        let Some(child) = self.children.get_mut(&pid) else { return };
-        child.kind = now;
-        match (before.is_own(), now.is_own()) {
-            (false, true) => {
-                // The process's requests before it joined were not the job's.
-                child.first = Asked::read(pid).unwrap_or_default();
-                child.last = child.first;
-                let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
-                (if now == Kind::Worker { workers_seen } else { sessions_seen }).fetch_add(1, Ordering::Relaxed);
-                changed.joined.push(pid);
-            }
-            (true, false) => {
-                self.ended.add_since(child.last, child.first);
-                (child.first, child.last) = Default::default();
-                changed.left.push(pid);
-            }
-            _ => {}
         }
     }
 

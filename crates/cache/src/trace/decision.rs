@@ -174,7 +174,6 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
 
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
-    let mut forecasts = Forecasts { nothing, ..Forecasts::default() };
     let least = job.least_seconds();
     if !is_worth_it(least, nothing) {
         let digits = digits_of(nothing);
@@ -182,7 +181,8 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         let told = format!(
             "{least:.digits$} s of the forecast {nothing:.digits$} s are the job's own work{lost}, so no preload can save the required 10 % of the time"
         );
-        return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
+        let forecasts = Some(Forecasts { nothing, ..Forecasts::default() });
+        return Decision { forecasts, ..Decision::nothing(told) };
     }
     let candidates = find_candidates(touched, job, most, geometry);
     let processors = count_processors();
@@ -190,14 +190,12 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         (Way::SetFirst, reads) => job.simulate_set_first(reads),
         (_, reads) => job.simulate(reads),
     });
-    for ((way, _), seconds) in candidates.iter().zip(&seconds) {
-        let told = match way {
-            Way::Sorted => &mut forecasts.sorted,
-            Way::Region => &mut forecasts.region,
-            _ => &mut forecasts.set_first,
-        };
-        *told = Some(told.map_or(*seconds, |told| told.min(*seconds)));
-    }
+    let shortest = |way: Way| {
+        let of_way = candidates.iter().zip(&seconds).filter(|((one, _), _)| *one == way);
+        of_way.map(|(_, seconds)| *seconds).reduce(f64::min)
+    };
+    let [sorted, region, set_first] = [Way::Sorted, Way::Region, Way::SetFirst].map(shortest);
+    let forecasts = Forecasts { nothing, sorted, region, set_first, windowed: None };
     let ranked = |((way, _), seconds): &((Way, Vec<Read>), f64)| match way {
         Way::SetFirst => seconds / (1.0 - FIRST_GAIN_MIN),
         _ => *seconds,
@@ -212,14 +210,8 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     if !is_worth_it(seconds, nothing) {
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
-    Decision {
-        way,
-        forecasts: Some(forecasts),
-        planned_reads: reads.len() as u64,
-        planned_bytes: bytes_of(&reads, geometry),
-        reads,
-        ..Decision::nothing(told)
-    }
+    let (planned_reads, planned_bytes) = (reads.len() as u64, bytes_of(&reads, geometry));
+    Decision { way, forecasts: Some(forecasts), planned_reads, planned_bytes, reads, ..Decision::nothing(told) }
 }
 
 fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
@@ -281,15 +273,10 @@ fn decide_windowed(
     if !is_worth_it(seconds, forecasts.nothing) {
         return declined(forecasts, &format!("for a preload in parts, {told}"));
     }
-    Ok(Decision {
-        way: Way::Windowed,
-        forecasts: Some(forecasts),
-        planned_reads: windows.iter().map(|window| window.reads.len() as u64).sum(),
-        planned_bytes: Bytes(windows.iter().map(|window| window.bytes.0).sum()),
-        windows,
-        window_room: most,
-        ..Decision::nothing(told)
-    })
+    let (way, forecasts, window_room) = (Way::Windowed, Some(forecasts), most);
+    let planned_reads = windows.iter().map(|window| window.reads.len() as u64).sum();
+    let planned_bytes = windows.iter().map(|window| window.bytes).sum();
+    Ok(Decision { way, forecasts, planned_reads, planned_bytes, windows, window_room, ..Decision::nothing(told) })
 }
 
 fn is_worth_it(seconds: f64, nothing: f64) -> bool {
@@ -428,7 +415,7 @@ mod tests {
 
     fn touched(pieces: impl Iterator<Item = (u32, u32)>) -> Touched {
         let pieces: Vec<Piece> = pieces.map(|(start, blocks)| Piece { fork: 0, start, blocks }).collect();
-        let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+        let path = RelationPath::base(5, 1);
         let (touched, found, resident) = Default::default();
         let mut fork = TouchedFork { relation: 0, path, fork: Fork::Main, blocks: 100_000, touched, found, resident };
         pieces.iter().for_each(|one| _ = fork.touched.insert_range(one.start..one.start + one.blocks));

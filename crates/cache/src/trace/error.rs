@@ -6,8 +6,6 @@ use crate::sealed_file::Flaw;
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::linux;
 
-use crate::warm;
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}", flaw.told("film", path))]
@@ -36,8 +34,6 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
     Cache(cache::Error),
-    #[error(transparent)]
-    Warm(#[from] warm::Error),
     #[error(transparent)]
     Linux(#[from] linux::Error),
     #[error(transparent)]
@@ -72,7 +68,6 @@ impl Error {
     fn inner(&self) -> Option<&dyn Explain> {
         match self {
             Error::Cache(error) => Some(error),
-            Error::Warm(error) => Some(error),
             Error::Linux(error) => Some(error),
             Error::Observe(error) => Some(error),
             Error::Postgres(error) => Some(error),

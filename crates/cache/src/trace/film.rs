@@ -8,21 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parquet::basic::Encoding;
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
-use parquet::errors::Result as ParquetResult;
-use parquet::file::metadata::{KeyValue, RowGroupMetaData};
-use parquet::file::properties::WriterPropertiesBuilder;
+use parquet::data_type::ByteArray;
+use parquet::file::metadata::KeyValue;
 use parquet::file::reader::ChunkReader;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::ColumnPath;
+use parquet::file::writer::SerializedFileWriter;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use crate::MapSource;
 use crate::sealed_file::{
-    Flaw, GroupReader, Kind, PageLimits, Sealed, apply_checksum, as_io_error, build_schema, decode_word, encode_pairs,
-    encode_source, open_written, properties, put_column,
+    self, Flaw, GroupReader, Kind, PageLimits, Sealed, apply_checksum, as_io_error, build_schema, decode_word,
+    encode_pairs, encode_source, open_written, properties,
 };
 use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
@@ -195,11 +191,6 @@ impl Totals {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Whether shared_buffers were recorded: they always contain some blocks.
-    pub fn knows_buffers(&self) -> bool {
-        self.buffers_blocks > 0
-    }
-
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
@@ -219,6 +210,12 @@ impl Totals {
 }
 
 impl FilmHeader {
+    /// Reads only the footer.
+    pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
+        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
+        header.map_err(|flaw| Error::of_flaw(flaw, path))
+    }
+
     /// True for blocks that pgthaw fetched, if requests are visible: such an event does not show that the job needs the
     /// blocks.
     pub fn is_brought(&self, event: &Event) -> bool {
@@ -258,35 +255,21 @@ fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
 const ROWS_PER_GROUP: usize = 131_072;
 
 const COLUMNS: [(&str, Kind); 12] = [
-    ("time_us", Kind::Long),
+    ("time_us", Kind::Delta),
     ("database", Kind::Text),
     ("schema", Kind::Text),
     ("name", Kind::Text),
     ("path", Kind::Text),
     ("relfilenumber", Kind::Long),
     ("fork", Kind::Text),
-    ("first_block", Kind::Long),
+    ("first_block", Kind::Delta),
     ("blocks", Kind::Long),
     ("kind", Kind::Text),
     ("pid", Kind::Long),
-    ("job_bytes", Kind::Long),
+    ("job_bytes", Kind::Delta),
 ];
 
-/// Delta-encoded columns: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes 1.5
-/// times the space.
-const DIFFERENCES: [&str; 3] = ["time_us", "first_block", "job_bytes"];
-
-fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
-    Ok(DIFFERENCES.iter().fold(properties()?, |properties, name| {
-        properties.set_column_encoding(ColumnPath::from(*name), Encoding::DELTA_BINARY_PACKED)
-    }))
-}
-
-#[derive(Debug, Default)]
-struct Columns {
-    longs: [Vec<i64>; 6],
-    texts: [Vec<ByteArray>; 6],
-}
+type Columns = sealed_file::Columns<6, 6>;
 
 type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
 
@@ -299,7 +282,7 @@ impl Columns {
     fn push(&mut self, event: &Event, texts: &[ByteArray; 4]) {
         let longs = [
             event.time.as_micros() as i64,
-            event.relation.path.relfilenumber().into(),
+            event.relation.path.relfilenumber.into(),
             event.blocks.start as i64,
             event.blocks.blocks() as i64,
             event.pid.into(),
@@ -308,23 +291,6 @@ impl Columns {
         self.longs.iter_mut().zip(longs).for_each(|(column, value)| column.push(value));
         let own = [event.fork.name(), event.kind.name()].map(ByteArray::from);
         self.texts.iter_mut().zip(texts.iter().cloned().chain(own)).for_each(|(column, value)| column.push(value));
-    }
-
-    fn len(&self) -> usize {
-        self.longs[0].len()
-    }
-
-    fn write(&self, mut group: SerializedRowGroupWriter<'_, File>) -> ParquetResult<()> {
-        let (mut longs, mut texts) = (self.longs.iter(), self.texts.iter());
-        for (_, kind) in COLUMNS {
-            match kind {
-                Kind::Long => {
-                    longs.next().map_or(Ok(()), |column| put_column::<Int64Type, File>(&mut group, column))?
-                }
-                _ => texts.next().map_or(Ok(()), |column| put_column::<ByteArrayType, File>(&mut group, column))?,
-            }
-        }
-        group.close().map(drop)
     }
 }
 
@@ -346,7 +312,7 @@ impl FilmWriter {
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
-        let properties = Arc::new(film_properties().map_err(failed)?.build());
+        let properties = Arc::new(properties(&COLUMNS).map_err(failed)?.build());
         let schema = build_schema("film", &COLUMNS).map_err(failed)?;
         let writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
         let (columns, totals, databases) = Default::default();
@@ -372,7 +338,7 @@ impl FilmWriter {
 
     fn write_group(&mut self) -> Result<(), Error> {
         let columns = std::mem::take(&mut self.columns);
-        let written = self.writer.next_row_group().and_then(|group| columns.write(group));
+        let written = self.writer.next_row_group().and_then(|group| columns.write(&COLUMNS, group));
         written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
     }
 
@@ -421,14 +387,6 @@ pub struct Film<S> {
     header: FilmHeader,
 }
 
-impl FilmHeader {
-    /// Reads only the footer.
-    pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
-        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
-        header.map_err(|flaw| Error::of_flaw(flaw, path))
-    }
-}
-
 impl Film<File> {
     pub fn open(path: &Path) -> Result<Film<File>, Error> {
         Film::new(open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))?, path)
@@ -475,7 +433,8 @@ impl<S: ChunkReader + 'static> Film<S> {
     fn visit_checked(&self, visit: &mut dyn FnMut(Event)) -> Result<(), Flaw> {
         let (mut decoder, mut totals, mut sets) = (Decoder::default(), Totals::default(), Sets::default());
         for group in self.sealed.parquet.row_groups() {
-            let columns = self.read_group(group).map_err(Flaw::Contradiction)?;
+            let mut group = GroupReader::new(&self.source, group, PAGE_LIMITS);
+            let columns = Columns::read(&COLUMNS, &mut group).map_err(Flaw::Contradiction)?;
             for row in 0..columns.len() {
                 let event = decoder.decode(&columns, row);
                 let event = event.map_err(|reason| Flaw::Contradiction(format!("row {}: {reason}", totals.events)))?;
@@ -488,26 +447,6 @@ impl<S: ChunkReader + 'static> Film<S> {
             }
         }
         if totals == self.header.totals { Ok(()) } else { Err(not_its_totals()) }
-    }
-
-    #[cfg(test)]
-    pub fn sealed_groups(&self) -> usize {
-        self.sealed.parquet.num_row_groups()
-    }
-
-    fn read_group(&self, group: &RowGroupMetaData) -> Result<Columns, String> {
-        let mut group = GroupReader::new(Arc::clone(&self.source), group, group.num_rows() as usize, PAGE_LIMITS);
-        let mut columns = Columns::default();
-        let (mut longs, mut texts) = (columns.longs.iter_mut(), columns.texts.iter_mut());
-        for (name, kind) in COLUMNS {
-            if kind == Kind::Text {
-                texts.next().map_or(Ok(()), |column| group.take_bytes().map(|read| *column = read))?;
-            } else if let Some(column) = longs.next() {
-                *column =
-                    if DIFFERENCES.contains(&name) { group.take_deltas()? } else { group.take_plain::<Int64Type>()? };
-            }
-        }
-        Ok(columns)
     }
 }
 
@@ -548,7 +487,7 @@ impl Decoder {
         let [time_us, relfilenumber, first, blocks, pid, job_bytes] =
             columns.longs.each_ref().map(|column| column[row]);
         let relation = self.relation([database, schema, name, path])?;
-        if relfilenumber != i64::from(relation.path.relfilenumber()) {
+        if relfilenumber != i64::from(relation.path.relfilenumber) {
             return Err(format!("relfilenumber {relfilenumber} does not match {}", relation.path));
         }
         let end = first.checked_add(blocks).filter(|_| first >= 0 && blocks > 0);
@@ -710,7 +649,7 @@ mod film_file_tests {
         })
         .unwrap();
         assert_eq!(next, count);
-        assert_eq!(film.sealed_groups(), 3);
+        assert_eq!(film.sealed.parquet.num_row_groups(), 3);
         let file_bytes = fs::metadata(&path).unwrap().len();
         assert!(file_bytes < count * 4, "{file_bytes} bytes for {count} events");
         fs::remove_file(&path).unwrap();

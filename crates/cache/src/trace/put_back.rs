@@ -1,7 +1,7 @@
 //! Restores the caches after a job: evicts only pages that the job loaded, and reloads only pages that it evicted. If
 //! runs overlap, the last one restores the state from before the first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use crate::files::Files;
 use crate::read::key_of;
 use crate::sealed_file::DRAFT_PREFIX;
 use crate::snapshot_file::write_draft;
+use crate::snapshot_store::lock_within;
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
@@ -233,9 +234,7 @@ impl PuttingBack<'_> {
         let server = self.server.clone().ok_or_else(|| Refusal::because(SkipReason::NoServer));
         let answer = async { Ok::<_, std::convert::Infallible>(Answer { server, remarks: Vec::new() }) };
         let Ok(receipt) = Restore::new(Request::new(gone, tiers), options, Ok(place), host).run(answer).await;
-        let mut details: Vec<&str> = receipt.skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
-        details.sort_unstable();
-        details.dedup();
+        let details: BTreeSet<&str> = receipt.skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
         let details = details.into_iter().take(DETAILS_MAX).map(|detail| format!("partly restored: {detail}"));
         details.chain(receipt.remarks).for_each(|remark| done.remark(remark));
     }
@@ -313,28 +312,25 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
 /// Blocks that were cached, but are not now, except those beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
-    let relations = filter_forks(before, |relation, fork| {
-        let now = there.get(&(&relation.path, fork.fork))?;
-        let end = u32::try_from(now.blocks).unwrap_or(u32::MAX);
-        let minus = |before: &RoaringBitmap, now: &RoaringBitmap| {
-            let mut gone = before - now;
-            gone.remove_range(end..);
-            gone
+    let mut gone = Map { buffers: now.buffers.clone(), ..before.clone() };
+    for RelationMap { relation, forks } in &mut gone.relations {
+        let gone_of = |fork: &ForkMap| {
+            let now = there.get(&(&relation.path, fork.fork))?;
+            let end = u32::try_from(now.blocks).unwrap_or(u32::MAX);
+            let minus = |before: &RoaringBitmap, now: &RoaringBitmap| {
+                let mut gone = before - now;
+                gone.remove_range(end..);
+                gone
+            };
+            let buffered = now.all_buffers();
+            let buffers = fork.buffers.each_ref().map(|level| minus(level, &buffered));
+            let gone = ForkMap { os: minus(&fork.os, &now.os), buffers, ..ForkMap::empty(fork.fork, now.blocks) };
+            (!gone.os.is_empty() || gone.buffers.iter().any(|level| !level.is_empty())).then_some(gone)
         };
-        let buffered = now.all_buffers();
-        let buffers = fork.buffers.each_ref().map(|level| minus(level, &buffered));
-        let gone = ForkMap { os: minus(&fork.os, &now.os), buffers, ..ForkMap::empty(fork.fork, now.blocks) };
-        (!gone.os.is_empty() || gone.buffers.iter().any(|level| !level.is_empty())).then_some(gone)
-    });
-    Map { relations, buffers: now.buffers.clone(), ..before.clone() }
-}
-
-fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>) -> Vec<RelationMap> {
-    let relation = |one: &RelationMap| {
-        let forks: Vec<ForkMap> = one.forks.iter().filter_map(|fork| keep(&one.relation, fork)).collect();
-        (!forks.is_empty()).then(|| RelationMap { relation: one.relation.clone(), forks })
-    };
-    map.relations.iter().filter_map(relation).collect()
+        *forks = forks.iter().filter_map(gone_of).collect();
+    }
+    gone.relations.retain(|one| !one.forks.is_empty());
+    gone
 }
 
 /// Minimum pause between eviction attempts. A pause is at least as long as an attempt, so attempts take half a
@@ -424,7 +420,7 @@ pub struct Journals {
 #[derive(Debug)]
 pub struct Journal {
     name: String,
-    lock: File,
+    _lock: File,
 }
 
 /// State left by ended runs. While this value exists, no other process cleans it up.
@@ -457,8 +453,7 @@ impl Journals {
     }
 
     fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
-        let path = self.directory.path().to_owned();
-        move |source| Error::File { action, path: path.clone(), source }
+        move |source| Error::file(action, self.directory.path(), source)
     }
 
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal> {
@@ -481,7 +476,7 @@ impl Journals {
             lock.lock().map_err(&failed)?;
             // Another process may have removed the file before it was locked.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
-                return Ok(Journal { name, lock });
+                return Ok(Journal { name, _lock: lock });
             }
         }
     }
@@ -520,15 +515,13 @@ impl Journals {
         let names = self.names(CGROUPS).unwrap_or_default();
         for name in names.into_iter().filter(|name| !self.is_locked(name, LOCK)) {
             let file = format!("{name}{CGROUPS}");
-            match self.read_cgroups(&file) {
-                Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
-                    Ok(()) => _ = self.directory.remove_file(&file),
-                    Err(error) => remarks.push(format!("cannot remove a cgroup of an earlier run: {error}")),
-                },
-                Err(why) => {
-                    remarks.push(format!("cannot read the cgroups of an earlier run: {why}"));
-                    let _ = self.directory.remove_file(&file);
-                }
+            let left = self.read_cgroups(&file).unwrap_or_else(|why| {
+                remarks.push(format!("cannot read the cgroups of an earlier run: {why}"));
+                Vec::new()
+            });
+            match left.iter().try_for_each(LeftCgroup::remove) {
+                Ok(()) => _ = self.directory.remove_file(&file),
+                Err(error) => remarks.push(format!("cannot remove a cgroup of an earlier run: {error}")),
             }
         }
         remarks
@@ -546,10 +539,7 @@ impl Journals {
 
     /// `None`: another run is active and will clean up.
     pub fn end(&self, journal: Journal) -> Result<Option<Left>> {
-        let Journal { lock, name } = journal;
-        let turn = self.take_turn()?;
-        drop(lock);
-        turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
+        self.collect(Some(journal))
     }
 
     /// Collects the state left by ended runs. `None` if there is none, or another run will clean up.
@@ -557,21 +547,7 @@ impl Journals {
         if self.names(LOCK)?.is_empty() {
             return Ok(None);
         }
-        let turn = self.take_turn()?;
-        let left = turn.map_or(Ok(None), |turn| self.collect(turn, None))?;
-        Ok(left.filter(|left| !left.names.is_empty()))
-    }
-
-    fn take_turn(&self) -> Result<Option<File>> {
-        let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
-        for _ in 0..TURN_TRIES {
-            match turn.try_lock() {
-                Ok(()) => return Ok(Some(turn)),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(TURN_PAUSE),
-                Err(TryLockError::Error(source)) => return Err(self.failed("lock a file in")(source)),
-            }
-        }
-        Ok(None)
+        Ok(self.collect(None)?.filter(|left| !left.names.is_empty()))
     }
 
     fn names(&self, ending: &str) -> Result<Vec<String>> {
@@ -585,15 +561,20 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// `None` while a run is active. `own` is the run that just ended.
-    fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>> {
+    /// `None` while a run is active. `own` is the run that just ended: it holds its lock until it is its turn.
+    fn collect(&self, own: Option<Journal>) -> Result<Option<Left>> {
+        let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
+        if !lock_within(&turn, TURN_TRIES, TURN_PAUSE).map_err(self.failed("lock a file in"))? {
+            return Ok(None);
+        }
+        let own = own.map(|Journal { name, .. }| name);
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
             return Ok(None);
         }
         let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
         let mut left = Left { before: None, runs: 0, remarks: Vec::new(), names: Vec::new(), _turn: turn };
-        names.iter().for_each(|name| self.add(&mut left, name, own == Some(name)));
+        names.iter().for_each(|name| self.add(&mut left, name, own.as_ref() == Some(name)));
         Ok(Some(Left { names, ..left }))
     }
 
@@ -675,7 +656,7 @@ mod brought_tests {
     use std::path::Path;
 
     const FILE: &str = "/data/base/5/1";
-    const PATH: RelationPath = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+    const PATH: RelationPath = RelationPath::base(5, 1);
 
     async fn dropped(cache: &FakePageCache, blocks: impl IntoIterator<Item = u32>) -> Gone {
         let geometry = Geometry { block_size: 8192, segment_blocks: 40 };

@@ -13,6 +13,7 @@ use roaring::RoaringBitmap;
 use super::attend::Progress;
 use super::error::Error;
 use super::film::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, Recorded};
+use crate::warm::plan::Geometry;
 use crate::{Map, RelationMap, TierState, read_resident_blocks};
 use host::linux;
 use host::linux::block_device::{DeviceCounters, Devices};
@@ -51,15 +52,10 @@ impl Recording {
         let begin = Going::begin();
         let (going, over) = begin.map_err(|source| Error::NothingSeen(format!("cannot create a pipe: {source}")))?;
         let came = Arc::new(Mutex::new(Came::new()));
-        let looking = Looking {
-            writer,
-            header: FilmHeader { recorder: source.describe(), ..header },
-            account: Account { source, came: Arc::clone(&came), of_others: Came::new() },
-            job_bytes: Bytes(0),
-            progress,
-            begun: read_monotonic(),
-            last: Duration::ZERO,
-        };
+        let header = FilmHeader { recorder: source.describe(), ..header };
+        let account = Account { source, came: Arc::clone(&came), of_others: Came::new() };
+        let (job_bytes, begun, last) = (Bytes(0), read_monotonic(), Duration::ZERO);
+        let looking = Looking { writer, header, account, job_bytes, progress, begun, last };
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("cannot start a thread: {source}")))?;
         let before = devices.read().ok().flatten();
@@ -129,10 +125,8 @@ impl Account {
 
     /// Removes from `blocks` those that another process requested; all if in doubt.
     pub fn own_of(&mut self, mut blocks: Came) -> Came {
-        let mut touches = Vec::new();
-        if self.source.look(&mut |touch| touches.push(touch)).is_err() || self.source.misses_requests() {
-            return Came::new();
-        }
+        let looked = self.source.look();
+        let Some(touches) = looked.ok().filter(|_| !self.source.misses_requests()) else { return Came::new() };
         touches.iter().filter(|touch| touch.claim == Claim::Others).for_each(|touch| self.note(touch));
         blocks.retain(|place, blocks| {
             self.of_others.get(place).into_iter().for_each(|others| *blocks -= others);
@@ -154,20 +148,12 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
     if map.buffers != TierState::Measured {
         return Ok(());
     }
-    for one in &map.relations {
-        let relation = FilmRelation::of(&one.relation);
-        for fork in &one.forks {
-            for blocks in runs(&fork.all_buffers()) {
-                writer.push(&Event {
-                    time: Duration::ZERO,
-                    relation: Arc::clone(&relation),
-                    fork: fork.fork,
-                    blocks,
-                    kind: EventKind::Buffers,
-                    pid: 0,
-                    job_bytes: Bytes(0),
-                })?;
-            }
+    let (time, kind, pid, job_bytes) = (Duration::ZERO, EventKind::Buffers, 0, Bytes(0));
+    for (relation, fork) in map.forks() {
+        let relation = FilmRelation::of(relation);
+        for blocks in runs(&fork.all_buffers()) {
+            let relation = Arc::clone(&relation);
+            writer.push(&Event { time, relation, fork: fork.fork, blocks, kind, pid, job_bytes })?;
         }
     }
     Ok(())
@@ -189,21 +175,17 @@ impl Looking {
         let mut took = Duration::ZERO;
         while self.account.source.wait(took, over) {
             let begun = Instant::now();
-            self.look(|source, visit| source.look(visit))?;
+            self.look(|source| source.look())?;
             took = begun.elapsed();
         }
         let mut header = std::mem::take(&mut self.header);
-        self.look(|source, visit| source.end(visit, &mut header))?;
+        self.look(|source| source.end(&mut header))?;
         Ok(Looking { header, ..self })
     }
 
-    fn look<T>(
-        &mut self,
-        look: impl FnOnce(&mut dyn Source, &mut dyn FnMut(Touch)) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn look(&mut self, look: impl FnOnce(&mut dyn Source) -> Result<Vec<Touch>, Error>) -> Result<(), Error> {
         let requested = self.progress.requested();
-        let mut touches = Vec::new();
-        let seen = look(&mut *self.account.source, &mut |touch| touches.push(touch))?;
+        let touches = look(&mut *self.account.source)?;
         let misses_requests = self.account.source.misses_requests();
         if misses_requests {
             lock(&self.account.came).clear();
@@ -219,7 +201,7 @@ impl Looking {
             self.last = event.time.saturating_sub(self.begun).max(self.last);
             self.writer.push(&Event { time: self.last, job_bytes: self.job_bytes, ..event })?;
         }
-        Ok(seen)
+        Ok(())
     }
 }
 
@@ -258,7 +240,7 @@ pub trait Source: Send {
     /// Waits for the next poll; the last one took `took`. Returns `false` once the job is over.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
-    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
+    fn look(&mut self) -> Result<Vec<Touch>, Error>;
 
     fn misses_requests(&self) -> bool;
 
@@ -267,7 +249,7 @@ pub trait Source: Send {
 
     fn describe(&self) -> String;
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
+    fn end(&mut self, header: &mut FilmHeader) -> Result<Vec<Touch>, Error>;
 }
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -319,8 +301,7 @@ struct Segment {
 pub struct Polling {
     cache: Arc<dyn PageCache>,
     directory: PathBuf,
-    block_size: u64,
-    segment_blocks: u64,
+    geometry: Geometry,
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
@@ -343,16 +324,8 @@ impl Polling {
         let segments = map.relations.iter().enumerate();
         let segments = segments.flat_map(|(at, one)| segments_of(at, one, segment_blocks)).collect();
         let relations = map.relations.iter().map(|one| FilmRelation::of(&one.relation)).collect();
-        Ok(Polling {
-            cache,
-            directory,
-            block_size: map.source.block_size.into(),
-            segment_blocks,
-            relations,
-            segments,
-            own,
-            fetched: Bytes(0),
-        })
+        let geometry = Geometry::of(&map.source);
+        Ok(Polling { cache, directory, geometry, relations, segments, own, fetched: Bytes(0) })
     }
 
     fn look_at(&mut self, at: usize) -> linux::Result<RoaringBitmap> {
@@ -366,8 +339,10 @@ impl Polling {
         if seen == segment.seen {
             return Ok(RoaringBitmap::new());
         }
-        let (first, blocks) = (u64::from(segment.number) * self.segment_blocks, file.size_bytes() / self.block_size);
-        let now = read_resident_blocks(&*file, page_bytes, self.block_size, first..first + blocks)?;
+        let Geometry { block_size, segment_blocks } = self.geometry;
+        let first = u64::from(segment.number) * u64::from(segment_blocks);
+        let blocks = first..first + file.size_bytes() / u64::from(block_size);
+        let now = read_resident_blocks(&*file, page_bytes, block_size.into(), blocks)?;
         segment.seen = seen;
         let come = &now - &segment.known;
         segment.known = now;
@@ -380,8 +355,8 @@ impl Source for Polling {
         !over.wait(INTERVAL.max(took * INTERVAL_LOOKS))
     }
 
-    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
-        let time = read_monotonic();
+    fn look(&mut self) -> Result<Vec<Touch>, Error> {
+        let (time, mut touches) = (read_monotonic(), Vec::new());
         for at in 0..self.segments.len() {
             // An unreadable file must not stop the others.
             let Ok(come) = self.look_at(at) else { continue };
@@ -393,14 +368,14 @@ impl Source for Polling {
             let (rest, pid) = (&(&come - &own.wanted) - &own.read_over, std::process::id());
             for (blocks, pid, is_of_film) in [(rest, 0, true), (own.wanted, pid, true), (own.read_over, pid, false)] {
                 for blocks in runs(&blocks) {
-                    self.fetched.0 += if pid == 0 { blocks.blocks() * self.block_size } else { 0 };
+                    self.fetched += self.geometry.bytes(if pid == 0 { blocks.blocks() } else { 0 });
                     let (relation, job_bytes) = (Arc::clone(&self.relations[relation]), self.fetched);
                     let event = Event { time, relation, fork, blocks, kind: EventKind::Fetched, pid, job_bytes };
-                    visit(Touch { event, is_of_film, claim: Claim::Job });
+                    touches.push(Touch { event, is_of_film, claim: Claim::Job });
                 }
             }
         }
-        Ok(())
+        Ok(touches)
     }
 
     fn misses_requests(&self) -> bool {
@@ -416,8 +391,8 @@ impl Source for Polling {
             .to_owned()
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch), _header: &mut FilmHeader) -> Result<(), Error> {
-        self.look(visit)
+    fn end(&mut self, _header: &mut FilmHeader) -> Result<Vec<Touch>, Error> {
+        self.look()
     }
 }
 
@@ -451,9 +426,8 @@ mod source_tests {
     const BLOCK: u64 = 8192;
 
     fn looked(polling: &mut Polling) -> Vec<(u64, u64, u32)> {
-        let mut seen = Vec::new();
-        polling.look(&mut |Touch { event, .. }| seen.push((event.blocks.start, event.blocks.end, event.pid))).unwrap();
-        seen
+        let seen = |Touch { event, .. }: Touch| (event.blocks.start, event.blocks.end, event.pid);
+        polling.look().unwrap().into_iter().map(seen).collect()
     }
 
     #[test]

@@ -14,7 +14,6 @@ use super::film::{Event, EventKind, FilmHeader, FilmRelation, JobSeen, ProbeShar
 use super::record::{Claim, Own, Source, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
 use crate::Map;
-use crate::warm::plan::Geometry;
 use host::files::Tree;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_listed_children;
@@ -54,7 +53,7 @@ pub struct Requests {
     pages_of: HashMap<u32, u64>,
     pages: u64,
     again_of: HashMap<u32, i64>,
-    ended_again: i64,
+    pages_again: i64,
     /// Files that grew, so their fork may get another segment.
     grown: Vec<u32>,
     left_out: u64,
@@ -86,8 +85,7 @@ impl Requests {
     /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces on other
     /// file systems may need more.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
-        let DataDirectory { block_size, segment_blocks, .. } = *directory;
-        let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
+        let unit_pages = Units::new(directory.block_size, directory.segment_blocks, page_bytes).unit_pages();
         let used = read_used_bytes(&directory.path).ok()?;
         let units = used.0 / (u64::from(unit_pages) * page_bytes);
         Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
@@ -115,7 +113,7 @@ impl Requests {
             pages_of: HashMap::new(),
             pages: 0,
             again_of: HashMap::new(),
-            ended_again: 0,
+            pages_again: 0,
             grown: Vec::new(),
             left_out: 0,
             next_housekeeping: Instant::now() + HOUSEKEEPING,
@@ -163,12 +161,6 @@ impl Requests {
         for pid in self.whose.refresh() {
             self.watch.forget(pid);
         }
-        Ok(())
-    }
-
-    fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<()> {
-        self.judge()?;
-        std::mem::take(&mut self.touched).into_iter().for_each(visit);
         Ok(())
     }
 
@@ -224,7 +216,8 @@ impl Requests {
         self.pages += event.pages.saturating_sub(*pages);
         *pages = event.pages.max(*pages);
         if matches!(event.kind, PageEventKind::Requested | PageEventKind::Again) {
-            self.again_of.insert(event.pid, event.pages_again);
+            let before = self.again_of.insert(event.pid, event.pages_again);
+            self.pages_again += event.pages_again - before.unwrap_or_default();
         }
         match event.kind {
             PageEventKind::Grown => {}
@@ -286,15 +279,10 @@ impl Requests {
             PageEventKind::Requested | PageEventKind::Again if !is_job => Claim::Others,
             _ => Claim::None,
         };
-        let event = Event {
-            time: Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick),
-            relation: Arc::clone(&self.files.relations[segment.relation]),
-            fork: segment.fork,
-            blocks,
-            kind,
-            pid: event.pid,
-            job_bytes: Bytes(self.pages * self.files.units.page_bytes),
-        };
+        let time = Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick);
+        let (relation, fork) = (Arc::clone(&self.files.relations[segment.relation]), segment.fork);
+        let job_bytes = Bytes(self.pages * self.files.units.page_bytes);
+        let event = Event { time, relation, fork, blocks, kind, pid: event.pid, job_bytes };
         let touch = Touch { event, is_of_film, claim };
         match self.touched.last_mut().filter(|last| last.goes_on_with(&touch)) {
             Some(Touch { event: last, .. }) => {
@@ -305,8 +293,7 @@ impl Requests {
     }
 
     fn fetched_again(&self) -> Bytes {
-        let pages = self.ended_again + self.again_of.values().sum::<i64>();
-        Bytes(pages.max(0).cast_unsigned() * self.files.units.page_bytes)
+        Bytes(self.pages_again.max(0).cast_unsigned() * self.files.units.page_bytes)
     }
 
     fn keep_house(&mut self) -> Result<()> {
@@ -317,7 +304,7 @@ impl Requests {
         for pid in self.whose.forget_ended() {
             self.watch.forget(pid);
             self.pages_of.remove(&pid);
-            self.ended_again += self.again_of.remove(&pid).unwrap_or_default();
+            self.again_of.remove(&pid);
         }
         self.refresh()?;
         let files = &self.files;
@@ -366,9 +353,10 @@ impl Source for Requests {
         }
     }
 
-    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<()> {
-        self.tell(visit)?;
-        self.keep_house()
+    fn look(&mut self) -> Result<Vec<Touch>> {
+        self.judge()?;
+        self.keep_house()?;
+        Ok(std::mem::take(&mut self.touched))
     }
 
     fn misses_requests(&self) -> bool {
@@ -391,8 +379,8 @@ impl Source for Requests {
         }
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<()> {
-        self.tell(visit)?;
+    fn end(&mut self, header: &mut FilmHeader) -> Result<Vec<Touch>> {
+        self.judge()?;
         if !self.whose.is_decided() {
             let own_pid = std::process::id();
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
@@ -406,7 +394,7 @@ impl Source for Requests {
                     "it may use a pooler, another host or another server; pgthaw run --application-name NAME finds sessions by name",
                 );
             }
-            self.tell(visit)?;
+            self.judge()?;
         }
         // Processes not attributed until now count as others.
         for event in std::mem::take(&mut self.pending) {
@@ -433,13 +421,14 @@ impl Source for Requests {
             runs: cost.programs.iter().map(|program| program.runs).sum(),
             total_ns: cost.total_ns(),
         });
-        Ok(())
+        Ok(std::mem::take(&mut self.touched))
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
-    geometry: Geometry,
+    block_size: u64,
+    segment_blocks: u64,
     page_bytes: u64,
 }
 
@@ -459,27 +448,23 @@ pub struct Files {
 }
 
 impl Units {
-    fn block_size(self) -> u64 {
-        self.geometry.block_size.into()
-    }
-
-    fn segment_blocks(self) -> u64 {
-        self.geometry.segment_blocks.into()
+    fn new(block_size: u32, segment_blocks: u32, page_bytes: u64) -> Units {
+        Units { block_size: block_size.into(), segment_blocks: segment_blocks.into(), page_bytes }
     }
 
     fn unit_pages(self) -> u32 {
-        (self.block_size() / self.page_bytes).max(1) as u32
+        (self.block_size / self.page_bytes).max(1) as u32
     }
 
     /// Blocks per unit: 1, or more if blocks are smaller than a page.
     fn unit_blocks(self) -> u64 {
-        (self.page_bytes / self.block_size()).max(1)
+        (self.page_bytes / self.block_size).max(1)
     }
 }
 
 /// Salt for hashing a unit's number in its fork, so that files differ.
 pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
-    unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
+    unit_hash(path.relfilenumber ^ unit_hash(fork as u32))
 }
 
 /// Hashes below this select one block in 2^`shift`.
@@ -491,7 +476,7 @@ impl Files {
     pub fn new(map: &Map, directory: &Arc<Tree>, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
         let mut files = Files {
             directory: Arc::clone(directory),
-            units: Units { geometry: Geometry::of(&map.source), page_bytes },
+            units: Units::new(map.source.block_size, map.source.segment_blocks, page_bytes),
             relations: map.relations.iter().map(|one| FilmRelation::of(&one.relation)).collect(),
             segments: Vec::new(),
         };
@@ -499,7 +484,7 @@ impl Files {
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
                 // An empty fork may grow.
-                let numbers = 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1);
+                let numbers = 0..fork.blocks.div_ceil(files.units.segment_blocks).max(1);
                 segments.extend(numbers.map(|number| Segment { relation, fork: fork.fork, number }));
             }
         }
@@ -515,8 +500,8 @@ impl Files {
         let path = &self.relations[relation].path;
         let facts = self.directory.facts_of(&path.segment_file(Path::new(""), fork, number as u32)).ok()?;
         let unit_blocks = self.units.unit_blocks();
-        let segment_units = self.units.segment_blocks().div_ceil(unit_blocks);
-        let units = (facts.st_size as u64).div_ceil(self.units.block_size() * unit_blocks).min(segment_units);
+        let segment_units = self.units.segment_blocks.div_ceil(unit_blocks);
+        let units = (facts.st_size as u64).div_ceil(self.units.block_size * unit_blocks).min(segment_units);
         let salt = salt_of(path, fork).wrapping_add((number * segment_units) as u32);
         Some(WatchedFile { device: facts.st_dev, inode: facts.st_ino, units, most_units: segment_units, salt })
     }
@@ -532,7 +517,7 @@ impl Files {
     }
 
     pub fn blocks(&self, segment: Segment, first_unit: u64, units: Range<u32>) -> BlockRange {
-        let first = segment.number * self.units.segment_blocks();
+        let first = segment.number * self.units.segment_blocks;
         let block = |unit: u32| first + (first_unit + u64::from(unit)) * self.units.unit_blocks();
         BlockRange::new(block(units.start), block(units.end))
     }

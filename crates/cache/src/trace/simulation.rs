@@ -104,14 +104,10 @@ impl Run {
             _ => PriceSource::Counted,
         };
         let tells = matches!(source, PriceSource::Counted | PriceSource::CountedAgain);
-        Run {
-            seconds: header.seconds,
-            device_reads: header.device_reads.filter(|_| tells),
-            is_cold: !totals.is_preloaded(),
-            preloaded: header.bytes(totals.preloaded_blocks),
-            fetches: if fetched > 0.0 { missed / fetched } else { 1.0 },
-            source,
-        }
+        let (seconds, device_reads) = (header.seconds, header.device_reads.filter(|_| tells));
+        let (is_cold, preloaded) = (!totals.is_preloaded(), header.bytes(totals.preloaded_blocks));
+        let fetches = if fetched > 0.0 { missed / fetched } else { 1.0 };
+        Run { seconds, device_reads, is_cold, preloaded, fetches, source }
     }
 
     pub fn part(self, part: f64) -> Run {
@@ -150,27 +146,6 @@ struct Step {
     reads: u32,
     seconds: f64,
     is_ahead: bool,
-}
-
-impl Job {
-    fn fetches_at_once(&self) -> bool {
-        self.at_once >= SEVERAL
-    }
-
-    fn block_seconds(&self) -> f64 {
-        self.own_seconds * self.at_once / self.blocks.max(1) as f64
-    }
-
-    /// Minimum run time with any preload: the time in which the busiest process does not wait for the device.
-    pub fn least_seconds(&self) -> f64 {
-        let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
-        let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
-        (self.block_seconds() * most as f64).min(self.own_seconds)
-    }
-
-    fn read_seconds(&self, blocks: u32) -> f64 {
-        seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
-    }
 }
 
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
@@ -215,12 +190,10 @@ impl Fetching {
         let of_short = left.min(short_blocks);
         let of_long = (left - of_short).min(long_blocks - long_fewest);
         let part = |reads: u64, blocks: u64, none: f64| if blocks > 0 { reads as f64 / blocks as f64 } else { none };
-        Fetching {
-            short_singles: part(of_short, short_blocks, 1.0),
-            long_singles: part(of_long, long_blocks - long_fewest, 0.0),
-            ahead_blocks,
-            large_blocks: (LARGE_READ_BYTES / u64::from(block_size)) as f64,
-        }
+        let short_singles = part(of_short, short_blocks, 1.0);
+        let long_singles = part(of_long, long_blocks - long_fewest, 0.0);
+        let large_blocks = (LARGE_READ_BYTES / u64::from(block_size)) as f64;
+        Fetching { short_singles, long_singles, ahead_blocks, large_blocks }
     }
 
     fn is_long(self, blocks: u32) -> bool {
@@ -416,6 +389,25 @@ impl Job {
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
+    }
+
+    fn fetches_at_once(&self) -> bool {
+        self.at_once >= SEVERAL
+    }
+
+    fn block_seconds(&self) -> f64 {
+        self.own_seconds * self.at_once / self.blocks.max(1) as f64
+    }
+
+    /// Minimum run time with any preload: the time in which the busiest process does not wait for the device.
+    pub fn least_seconds(&self) -> f64 {
+        let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
+        let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
+        (self.block_seconds() * most as f64).min(self.own_seconds)
+    }
+
+    fn read_seconds(&self, blocks: u32) -> f64 {
+        seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
     }
 }
 
@@ -744,7 +736,7 @@ mod tests {
     fn touched(pieces: &[(u32, u32)], resident: std::ops::Range<u32>) -> Touched {
         let mut fork = TouchedFork {
             relation: 0,
-            path: RelationPath::Base { database_oid: 5, relfilenumber: 1 },
+            path: RelationPath::base(5, 1),
             fork: Fork::Main,
             blocks: 1 << 20,
             touched: RoaringBitmap::new(),

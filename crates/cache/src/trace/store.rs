@@ -59,31 +59,25 @@ impl FilmStore {
 
     /// The path is the cluster's directory or `path`, for messages.
     pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf)> {
-        match path {
-            None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
-            Some(path) => {
-                let draft = draft_beside(path).map_err(|source| Error::file("create a file beside", path, source))?;
-                Ok((draft, path.to_owned()))
-            }
-        }
+        let Some(path) = path else {
+            return Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier)));
+        };
+        let draft = draft_beside(path).map_err(|source| Error::file("create a file beside", path, source))?;
+        Ok((draft, path.to_owned()))
     }
 
     /// `path` must not exist.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader)> {
         let Recorded { draft, header } = recorded;
-        let path = match path {
-            Some(path) => {
-                let placed = draft.place_new(path.file_name().unwrap_or_default());
-                placed.map_err(|source| Error::file("write", path, source))?;
-                path.to_owned()
-            }
-            None => {
-                let cluster = header.source.system_identifier;
-                // Does not wait for the device: the next run replaces a lost film.
-                self.0.place(draft.without_sync(), cluster, header.recorded_at, header.label.as_deref())?.path
-            }
+        let Some(path) = path else {
+            let cluster = header.source.system_identifier;
+            // Does not wait for the device: the next run replaces a lost film.
+            let kept = self.0.place(draft.without_sync(), cluster, header.recorded_at, header.label.as_deref())?;
+            return Ok((kept.path, header));
         };
-        Ok((path, header))
+        let placed = draft.place_new(path.file_name().unwrap_or_default());
+        placed.map_err(|source| Error::file("write", path, source))?;
+        Ok((path.to_owned(), header))
     }
 
     pub fn read_all(&self) -> Result<Films> {
@@ -158,15 +152,11 @@ impl FilmStore {
 
     /// Databases that the films used, newest film first; `None` if unknown.
     pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
-        let mut all = Vec::new();
         let headers = self.read_which(which, Some(cluster)).ok()?;
         let own = headers.into_iter().filter(|header| header.source.system_identifier == cluster);
-        for name in own.flat_map(|header| header.databases) {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        (!all.is_empty()).then_some(all)
+        let mut known = BTreeSet::new();
+        let names: Vec<String> = own.flat_map(|one| one.databases).filter(|name| known.insert(name.clone())).collect();
+        (!names.is_empty()).then_some(names)
     }
 
     /// First database of each cluster's newest film, if all agree. Used while the server's cluster is unknown.
@@ -306,10 +296,6 @@ impl Chosen {
 }
 
 impl Films {
-    pub fn has_label(&self, label: &str) -> bool {
-        self.films.iter().any(|one| one.label() == Some(label))
-    }
-
     /// Resolves a path, `newest`, a label (its newest film), or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors

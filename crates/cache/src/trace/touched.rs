@@ -120,22 +120,20 @@ impl Touched {
                         }
                     }
                 });
-                let blocks = event.blocks.start as u32..event.blocks.end as u32;
-                let Some(place) = place else {
-                    gone.entry(key).or_default().insert_range(blocks);
-                    return;
-                };
-                let end = event.blocks.end.min(touched.forks[place as usize].blocks);
-                if event.blocks.end > end {
-                    let start = event.blocks.start.max(end) as u32;
-                    beyond.entry(key).or_default().insert_range(start..blocks.end);
+                let (start, end) = (event.blocks.start as u32, event.blocks.end as u32);
+                let there = place.map_or(0, |place| touched.forks[place as usize].blocks);
+                let there = u32::try_from(there).unwrap_or(u32::MAX).clamp(start, end);
+                if there < end {
+                    let lost = if place.is_some() { &mut beyond } else { &mut gone };
+                    lost.entry(key).or_default().insert_range(there..end);
                 }
-                if event.blocks.start < end {
-                    touched.add_piece(place, event.blocks.start as u32, end as u32, event.kind);
+                if let Some(place) = place.filter(|_| start < there) {
+                    touched.add_piece(place, start, there, event.kind);
                     touched.fetchers.resize(touched.pieces.len(), fetcher);
                 }
             })?;
-            if film.header().totals.knows_buffers() {
+            // Without a record of shared_buffers, which always contain some blocks, they are unknown.
+            if film.header().totals.buffers_blocks > 0 {
                 buffers.push(of_film);
             }
         }
@@ -208,14 +206,8 @@ impl Touched {
                 Some(blocks) => (blocks[at].clone(), RoaringBitmap::new()),
                 None => (fork.touched.clone(), fork.resident.clone()),
             };
-            WantedFork {
-                precedence: Precedence::ByHeat,
-                is_index: false,
-                blocks: fork.blocks,
-                levels: vec![(1.0, blocks)],
-                resident,
-                places: Vec::new(),
-            }
+            let (levels, precedence, places) = (vec![(1.0, blocks)], Precedence::ByHeat, Vec::new());
+            WantedFork { precedence, is_index: false, blocks: fork.blocks, levels, resident, places }
         });
         let plan = Plan::new(wanted.collect(), geometry, device, Situation::Shared, None);
         let mut scratch = Scratch::default();
@@ -687,7 +679,7 @@ mod reuse_tests {
     const ALL: Sampled = Sampled { shift: 0, unit_blocks: 1 };
 
     fn path(relfilenumber: u32) -> RelationPath {
-        RelationPath::Base { database_oid: 5, relfilenumber }
+        RelationPath::base(5, relfilenumber)
     }
 
     fn curve(sampled: Sampled, blocks: impl Iterator<Item = u64>) -> MissRatioCurve {

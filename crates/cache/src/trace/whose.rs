@@ -214,17 +214,12 @@ impl Whose {
     }
 
     pub fn guesses(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if self.unknown > 0 {
-            let unknown = host::units::counted(self.unknown, "process");
-            remarks.push(format!("the reads of {unknown} that ended before being identified count as the command's"));
-        }
-        if self.alone > 0 {
-            let alone = host::units::counted(self.alone, "process");
-            let why = "count as the command's, because no other process requested anything";
-            remarks.push(format!("the reads of {alone} that ended before being identified {why}"));
-        }
-        remarks
+        let counts = [(self.unknown, ""), (self.alone, ", because no other process requested anything")];
+        let guess = |(count, why): (u64, &str)| {
+            let processes = host::units::counted(count, "process");
+            format!("the reads of {processes} that ended before being identified count as the command's{why}")
+        };
+        counts.into_iter().filter(|(count, _)| *count > 0).map(guess).collect()
     }
 
     fn judge(&mut self, pid: u32) -> Verdict {
@@ -272,7 +267,10 @@ impl Whose {
         let client = match is_server {
             // The job did not open sessions that began before pgthaw. Skipping them saves reading sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
-            true if works_for_the_server(pid) => Client::Other,
+            // Walsenders have a client, such as pg_basebackup.
+            true if background_kind(&read_title(pid).unwrap_or_default()).is_some_and(|kind| kind != WALSENDER) => {
+                Client::Other
+            }
             true => self.find_client(pid),
             false if pid == command || self.family.contains_key(&pid) => Client::Member(pid),
             false if is_alive(pid) => Client::Other,
@@ -331,12 +329,6 @@ impl Whose {
         };
         if named.are(session) { Verdict::Wanted } else { Verdict::Other }
     }
-}
-
-/// Excludes walsenders, which have a client such as pg_basebackup.
-fn works_for_the_server(pid: u32) -> bool {
-    let title = read_title(pid).unwrap_or_default();
-    background_kind(&title).is_some_and(|kind| kind != WALSENDER)
 }
 
 fn is_child(pid: u32, parent: u32) -> bool {

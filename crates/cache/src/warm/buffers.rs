@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +9,14 @@ use futures_util::stream::FuturesUnordered;
 use roaring::RoaringBitmap;
 
 use super::receipt::{BuffersForecast, FoundAs, SkipReason};
-use super::restore::{Buffered, Catalog, Missing, Pace, Request, RestoreOptions, Row, compare_paths};
-use super::{Host, Phase, Refusal};
-use crate::ForkMap;
+use super::restore::{Catalog, Missing, Pace, Restore, Row, compare_paths};
+use super::{Phase, Refusal, Sharing};
+use crate::read::key_of;
+use crate::{ForkMap, USAGE_COUNTS};
 use host::linux::threads::lock;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
-    Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Result, Server,
+    BufferSet, Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Result, Server,
     apply_create_extension, find_extension, read_buffer_sets,
 };
 
@@ -25,49 +27,47 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    pub buffered: Vec<Buffered>,
+    /// Requested blocks that are in shared_buffers now.
+    pub buffered: Vec<(RelationPath, Fork, RoaringBitmap)>,
 }
 
 impl BuffersTier<'_> {
-    pub async fn restore(&self, request: &Request, catalog: &Catalog) -> BuffersPass {
+    pub async fn load(&self, catalog: &Catalog) -> BuffersPass {
+        let Restore { options, host, .. } = self.restore;
         let mut pass = BuffersPass::default();
-        let wants = self.find_wants(request, catalog, &mut pass.rows);
-        let databases: BTreeSet<String> = wants.iter().map(|want| want.database.clone()).collect();
-        let databases: Vec<String> = databases.into_iter().collect();
+        let wants = self.find_wants(catalog, &mut pass.rows);
+        let databases: BTreeSet<&str> = wants.iter().map(|want| want.database).collect();
+        let databases: Vec<String> = databases.into_iter().map(str::to_owned).collect();
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
         let refused = self.prepare(&databases).await;
         let started = Instant::now();
         let (budget_blocks, over_budget) = self.budget_blocks(before.as_ref());
         let before = before.ok();
-        let allowed: Option<Vec<RoaringBitmap>> = self.cached.map(|cached| {
-            wants.iter().map(|want| cached.get(&(want.relation, want.fork)).cloned().unwrap_or_default()).collect()
-        });
-        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks, allowed.as_deref());
-        plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
+        let (mut jobs, beyond) = plan_jobs(&wants, before.as_ref(), budget_blocks, self.cached);
+        jobs.retain(|job| !refused.contains_key(wants[job.want].database));
         pass.forecast = BuffersForecast {
-            statements: plan.jobs.len() as u64,
-            load_bytes: Bytes(plan.planned_blocks() * u64::from(self.server.facts.block_size)),
-            over_budget_blocks: plan.over_budget.iter().sum(),
+            statements: jobs.len() as u64,
+            load_bytes: Bytes(planned_blocks(&jobs) * u64::from(self.server.facts.block_size)),
+            over_budget_blocks: beyond.iter().sum(),
         };
-        let is_dry_run = self.options.is_dry_run;
-        let loaded = match is_dry_run {
-            true => Loaded::planned(&plan, refused),
-            false => {
-                self.host.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
-                let (blocks, ends) = (vec![0; wants.len()], vec![u64::MAX; wants.len()]);
-                let loaded = Loaded { blocks, ends, databases: refused, ..Loaded::default() };
-                let loader = Loader {
-                    tier: *self,
-                    wants: &wants,
-                    pace: Pace::new(self.max_rate),
-                    jobs: Mutex::new(std::mem::take(&mut plan.jobs).into()),
-                    loaded: Mutex::new(loaded),
-                    wanted: AtomicUsize::new(1),
-                };
-                loader.run().await;
-                loader.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
-            }
-        };
+        let is_dry_run = options.is_dry_run;
+        let (blocks, ends) = (vec![0; wants.len()], vec![u64::MAX; wants.len()]);
+        let mut loaded = Loaded { blocks, ends, databases: refused, ..Loaded::default() };
+        if is_dry_run {
+            jobs.iter().for_each(|job| loaded.blocks[job.want] += job.new_blocks);
+        } else {
+            host.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
+            let loader = Loader {
+                tier: *self,
+                wants: &wants,
+                pace: Pace::new(options.max_rate.filter(|_| !self.is_cached)),
+                jobs: Mutex::new(jobs.into()),
+                loaded: Mutex::new(loaded),
+                wanted: AtomicUsize::new(1),
+            };
+            loader.run().await;
+            loaded = loader.loaded.into_inner().unwrap_or_else(PoisonError::into_inner);
+        }
         let after = match (&before, &loaded.server_gone) {
             (Some(_), None) if !is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await.ok(),
             _ => None,
@@ -75,9 +75,11 @@ impl BuffersTier<'_> {
         pass.seconds = if is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
         pass.statements = loaded.done.statements;
         let current = [before.as_ref(), after.as_ref()];
-        pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
-        let row =
-            |(at, want): (usize, &Want)| self.row(at, want, current, &loaded, (over_budget, plan.over_budget[at]));
+        let buffered = |(Want { now, fork, .. }, resident): (&Want<'_>, &RoaringBitmap)| {
+            (now.path.clone(), fork.fork, fork.all_buffers() & resident)
+        };
+        pass.buffered = after.iter().flat_map(|after| wants.iter().zip(&after.resident)).map(buffered).collect();
+        let row = |(at, want): (usize, &Want<'_>)| self.row(at, want, current, &loaded, (over_budget, beyond[at]));
         pass.rows.extend(wants.iter().enumerate().map(row));
         pass
     }
@@ -85,11 +87,12 @@ impl BuffersTier<'_> {
     /// Creates missing extensions, if allowed, before several connections try to. Returns the databases where
     /// pg_prewarm is unusable.
     async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
+        let Restore { options, host, .. } = self.restore;
         let mut refused = BTreeMap::new();
-        if !self.options.create_extensions && !self.options.is_dry_run {
+        if !options.create_extensions && !options.is_dry_run {
             return refused;
         }
-        for database in databases.iter().take_while(|_| !self.host.control.is_interrupted()) {
+        for database in databases.iter().take_while(|_| !host.control.is_interrupted()) {
             if let Err(error) = self.prepare_database(database).await {
                 refused.insert(database.clone(), Refusal::of(&error));
             }
@@ -102,28 +105,26 @@ impl BuffersTier<'_> {
         if find_extension(&mut connection, PG_PREWARM).await?.is_some() {
             return Ok(());
         }
-        match self.options.create_extensions {
-            true if self.options.is_dry_run => Ok(()),
+        match self.restore.options.create_extensions {
+            true if self.restore.options.is_dry_run => Ok(()),
             true => apply_create_extension(&mut connection, PG_PREWARM).await,
             false => Err(Error::ExtensionMissing { name: PG_PREWARM, database: database.to_owned() }),
         }
     }
 
-    fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
-        let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
-        for (place, one) in request.buffered() {
-            for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
-                let file = same_cluster.then_some(&one.relation.path);
-                let found = catalog.find(&request.identities[place], file);
-                let found = found.and_then(|now| match compare_paths(&one.relation.path, &now.path, same_cluster) {
-                    FoundAs::SameFile | FoundAs::Moved => Ok(now),
-                    _ => Err(Refusal::because(SkipReason::Rewritten)),
-                });
-                let blocks = fork.all_buffers().len();
-                match found {
-                    Ok(now) => wants.push(Want::new(place, fork, now, &self.server.database)),
-                    Err(why) => rows.push(Row::absent(place, fork.fork, FoundAs::NotFound, blocks, &why)),
-                }
+    fn find_wants<'b>(&'b self, catalog: &'b Catalog, rows: &mut Vec<Row>) -> Vec<Want<'b>> {
+        let Restore { request, options, .. } = self.restore;
+        let (mut wants, same_cluster) = (Vec::new(), options.same_cluster);
+        for (relation, fork, blocks) in request.buffered() {
+            let then = &request.map.relations[relation].relation.path;
+            let found = catalog.find(&request.identities[relation], same_cluster.then_some(then));
+            let found = found.and_then(|now| match compare_paths(then, &now.path, same_cluster) {
+                FoundAs::SameFile | FoundAs::Moved => Ok(now),
+                _ => Err(Refusal::because(SkipReason::Rewritten)),
+            });
+            match found {
+                Ok(now) => wants.push(Want::new(relation, fork, now, &self.server.database)),
+                Err(why) => rows.push(Row::absent(relation, fork.fork, FoundAs::NotFound, blocks, &why)),
             }
         }
         wants
@@ -131,35 +132,51 @@ impl BuffersTier<'_> {
 
     async fn read_current(
         &self,
-        wants: &[Want],
+        wants: &[Want<'_>],
         databases: &[String],
         remarks: &mut Vec<String>,
     ) -> Result<Current, Refusal> {
-        Current::read(self.server, databases, wants).await.map_err(|error| {
-            remarks.push(format!("the content of shared_buffers was not measured: {error}"));
-            Refusal::of(&error)
-        })
+        let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key(), at)).collect();
+        let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
+        let read = async {
+            let mut connection = self.server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
+            let add = |set: BufferSet| {
+                current.used += set.blocks.len() as u64;
+                if let Some(at) = numbers.get(&(set.relation, set.fork)) {
+                    current.resident[*at].extend(set.blocks);
+                }
+            };
+            read_buffer_sets(&mut connection, add).await
+        };
+        match read.await {
+            Ok(()) => Ok(current),
+            Err(error) => {
+                remarks.push(format!("the content of shared_buffers was not measured: {error}"));
+                Err(Refusal::of(&error))
+            }
+        }
     }
 
     /// Receipt of a fork. `over_budget` blocks were left out, for the reason `no_room`.
     fn row(
         &self,
         at: usize,
-        want: &Want,
+        want: &Want<'_>,
         current: [Option<&Current>; 2],
         loaded: &Loaded,
         (no_room, over_budget): (SkipReason, u64),
     ) -> Row {
-        let [before, after] = current.map(|current| current.map(|current| current.count(at, want)));
+        let [before, after] = current.map(|current| current.map(|current| want.count_in(&current.resident[at])));
         let loaded_blocks = loaded.blocks[at];
-        let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
-        let missing = want.asked() - there;
+        let asked_blocks = want.count_from(0);
+        let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(asked_blocks);
+        let missing = asked_blocks - there;
         let over_budget = over_budget.min(missing);
         let truncated = want.count_from(loaded.ends[at]).min(missing - over_budget);
-        let refusal = loaded.refusals.get(&at).or_else(|| loaded.databases.get(&want.database));
+        let refusal = loaded.refusals.get(&at).or_else(|| loaded.databases.get(want.database));
         let why = match refusal.or(loaded.server_gone.as_ref()) {
             Some(refusal) => refusal.clone(),
-            None if self.host.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
+            None if self.restore.host.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
             None => Refusal::because(SkipReason::DidNotStay),
         };
         let skips: Vec<Missing> = vec![
@@ -169,9 +186,9 @@ impl BuffersTier<'_> {
         ];
         Row {
             relation: want.relation,
-            fork: want.fork,
+            fork: want.fork.fork,
             found: FoundAs::SameFile,
-            asked_blocks: want.asked(),
+            asked_blocks,
             resident_before: before,
             resident_after: after,
             read_bytes: Bytes(loaded_blocks * u64::from(self.server.facts.block_size)),
@@ -186,49 +203,23 @@ impl BuffersTier<'_> {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
         let used = before.map(|before| before.used);
-        let (budget, limit) = (self.options.buffers_budget.map(blocks), self.limit.map(blocks));
-        let fillable = fillable(blocks(facts.shared_buffers_bytes), budget, used);
-        cap(fillable, budget, limit, self.cached.is_some(), used)
+        let (budget, limit) = (self.restore.options.buffers_budget.map(blocks), self.limit.map_or(u64::MAX, blocks));
+        fillable(blocks(facts.shared_buffers_bytes), budget, used, limit, self.cached.is_some())
     }
 }
 
-/// Returns `fillable`, at most `limit` (rest of the budget shared with the page cache), and why further blocks are
-/// skipped.
-fn cap(
-    fillable: u64,
-    budget: Option<u64>,
-    limit: Option<u64>,
-    shares_limit: bool,
-    used: Result<u64, &Refusal>,
-) -> (u64, SkipReason) {
-    let reason = match budget {
-        Some(_) => SkipReason::OverBudget,
-        None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
-        None => SkipReason::NoFreeBuffer,
-    };
-    match limit {
-        Some(limit) if limit < fillable || shares_limit => (limit.min(fillable), SkipReason::OverBudget),
-        _ => (fillable, reason),
-    }
-}
-
-fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
-    match (budget, used) {
-        (Some(budget), _) => budget.min(all),
-        (None, Ok(used)) => all.saturating_sub(used),
+/// Number of the buffers `all` to fill, and why further blocks are skipped. `limit`: rest of the budget, which may be
+/// `shared` with the page cache.
+fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>, limit: u64, shared: bool) -> (u64, SkipReason) {
+    let (fillable, reason) = match (budget, used) {
+        (Some(budget), _) => (budget.min(all), SkipReason::OverBudget),
+        (None, Ok(used)) => (all.saturating_sub(used), SkipReason::NoFreeBuffer),
         // The statements will report the lost server.
-        (None, Err(why)) if why.reason == SkipReason::ServerGone => all,
-        (None, Err(_)) => 0,
-    }
-}
-
-fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
-    let of_want = |(at, want): (usize, &Want)| {
-        let blocks =
-            want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & &after.resident[at];
-        Buffered { path: want.path.clone(), fork: want.fork, blocks }
+        (None, Err(why)) if why.reason == SkipReason::ServerGone => (all, SkipReason::FreeBuffersUnknown),
+        (None, Err(_)) => (0, SkipReason::FreeBuffersUnknown),
     };
-    wants.iter().enumerate().map(of_want).collect()
+    let is_limited = reason != SkipReason::FreeBuffersUnknown && (limit < fillable || shared);
+    (fillable.min(limit), if is_limited { SkipReason::OverBudget } else { reason })
 }
 
 #[derive(Debug)]
@@ -237,80 +228,47 @@ struct Current {
     resident: Vec<RoaringBitmap>,
 }
 
-impl Current {
-    pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current> {
-        let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
-        let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
-        let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
-        read_buffer_sets(&mut connection, |set| {
-            current.used += set.blocks.len() as u64;
-            let (tablespace, database, relfilenumber) = set.relation;
-            if let Some(at) = numbers.get(&(tablespace, database, relfilenumber, set.fork)) {
-                current.resident[*at].extend(set.blocks);
-            }
-        })
-        .await?;
-        Ok(current)
-    }
-
-    pub fn count(&self, at: usize, want: &Want) -> u64 {
-        want.levels.iter().map(|(_, blocks)| blocks.intersection_len(&self.resident[at])).sum()
-    }
-}
-
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
-    pub options: &'a RestoreOptions,
-    pub host: &'a Host,
-    /// Maximum number of connections; `Crew` chooses how many are used.
-    pub connections: usize,
+    pub restore: &'a Restore,
+    /// Unless all blocks are cached, the server reads them from the shared device, so limits apply.
+    pub is_cached: bool,
     pub limit: Option<Bytes>,
     /// Loads only these blocks: others would exceed the page cache's budget.
     pub cached: Option<&'a Cached>,
-    /// Bytes per second; `None` is unlimited.
-    pub max_rate: Option<Bytes>,
 }
 
 pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
-type BufferKey = (u32, u32, u32, Fork);
+type BufferKey = ((u32, u32, u32), Fork);
 
 #[derive(Clone, Debug)]
-struct Want {
+struct Want<'a> {
     pub relation: usize,
-    pub fork: Fork,
-    pub levels: Vec<(u8, RoaringBitmap)>,
+    pub fork: &'a ForkMap,
+    pub now: &'a Relation,
     /// Database whose connection loads the fork; any database for shared catalogs.
-    pub database: String,
-    pub oid: u32,
-    pub path: RelationPath,
-    pub key: BufferKey,
-    pub is_system: bool,
+    pub database: &'a str,
 }
 
-impl Want {
-    pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
-        let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
-        Want {
-            relation,
-            fork: fork.fork,
-            levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
-            database: if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned(),
-            oid: now.oid,
-            path: now.path.clone(),
-            key: (now.path.tablespace_oid(), now.path.database_oid(), now.path.relfilenumber(), fork.fork),
-            is_system: now.is_system,
-        }
+impl<'a> Want<'a> {
+    pub fn new(relation: usize, fork: &'a ForkMap, now: &'a Relation, any_database: &'a str) -> Want<'a> {
+        let database = if now.name.database.is_empty() { any_database } else { &now.name.database };
+        Want { relation, fork, now, database }
     }
 
-    pub fn asked(&self) -> u64 {
-        self.count_from(0)
+    pub fn key(&self) -> BufferKey {
+        (key_of(&self.now.path), self.fork.fork)
+    }
+
+    pub fn count_in(&self, resident: &RoaringBitmap) -> u64 {
+        self.fork.buffers.iter().map(|blocks| blocks.intersection_len(resident)).sum()
     }
 
     pub fn count_from(&self, block: u64) -> u64 {
         let Ok(block) = u32::try_from(block) else { return 0 };
-        self.levels.iter().map(|(_, blocks)| blocks.range_cardinality(block..)).sum()
+        self.fork.buffers.iter().map(|blocks| blocks.range_cardinality(block..)).sum()
     }
 }
 
@@ -332,28 +290,23 @@ struct Loaded {
     pub server_gone: Option<Refusal>,
 }
 
-impl Loaded {
-    pub fn planned(plan: &JobPlan, refused: BTreeMap<String, Refusal>) -> Loaded {
-        let mut blocks = vec![0; plan.over_budget.len()];
-        plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks);
-        Loaded { ends: vec![u64::MAX; blocks.len()], blocks, databases: refused, ..Loaded::default() }
-    }
-}
-
 struct Loader<'a> {
     tier: BuffersTier<'a>,
-    wants: &'a [Want],
+    wants: &'a [Want<'a>],
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
     wanted: AtomicUsize,
 }
 
-type Open = Option<(String, Prewarmer)>;
-
-impl Loader<'_> {
+impl<'a> Loader<'a> {
     async fn run(&self) {
-        let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
+        let BuffersTier { restore, is_cached, .. } = self.tier;
+        let connections = match restore.options.sharing {
+            Sharing::Gentle if !is_cached => 1,
+            _ => restore.options.connections,
+        };
+        let (mut crew, began) = (Crew::new(connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
         loop {
             tokio::select! {
@@ -376,12 +329,12 @@ impl Loader<'_> {
     /// Runs statements until connection `nth` is no longer wanted. If the server refuses a connection other than the
     /// first, its statement is put back.
     async fn work(&self, nth: usize) {
-        let mut open: Open = None;
+        let mut open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
             && let Some(job) = self.take()
         {
             let bytes = Bytes(job.new_blocks * u64::from(self.tier.server.facts.block_size));
-            if !self.pace.wait_async(bytes, &self.tier.host.control).await {
+            if !self.pace.wait_async(bytes, &self.tier.restore.host.control).await {
                 return;
             }
             match self.apply(&job, &mut open).await {
@@ -393,21 +346,18 @@ impl Loader<'_> {
                     loaded.done.statements += 1;
                     loaded.done.blocks += job.new_blocks;
                 }
-                Err(failure) if failure.is_too_many() && nth > 0 => {
+                Err(error) if is_too_many(&error) && nth > 0 => {
                     lock(&self.jobs).push_front(job);
                     return;
                 }
-                Err(failure) => {
-                    open = None;
-                    self.note(&job, &failure);
-                }
+                Err(error) => self.note(&job, &error, open.take().is_some()),
             }
-            self.tier.host.watcher.advance(bytes.0);
+            self.tier.restore.host.watcher.advance(bytes.0);
         }
     }
 
     fn is_unfinished(&self) -> bool {
-        let is_stopped = self.tier.host.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
+        let is_stopped = self.tier.restore.host.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
         !is_stopped && !lock(&self.jobs).is_empty()
     }
 
@@ -415,11 +365,11 @@ impl Loader<'_> {
         let loaded = lock(&self.loaded);
         let mut jobs = lock(&self.jobs);
         while let Some(job) = jobs.pop_front() {
-            if self.tier.host.control.is_interrupted() || loaded.server_gone.is_some() {
+            if self.tier.restore.host.control.is_interrupted() || loaded.server_gone.is_some() {
                 return None;
             }
-            let is_refused = loaded.refusals.contains_key(&job.want)
-                || loaded.databases.contains_key(&self.wants[job.want].database);
+            let is_refused =
+                loaded.refusals.contains_key(&job.want) || loaded.databases.contains_key(self.wants[job.want].database);
             if !is_refused {
                 return Some(job);
             }
@@ -427,49 +377,33 @@ impl Loader<'_> {
         None
     }
 
-    async fn apply(&self, job: &Job, open: &mut Open) -> Result<u64, Failure> {
-        let want = &self.wants[job.want];
-        if open.as_ref().is_none_or(|(database, _)| *database != want.database) {
-            let prewarmer = self.open(&want.database).await;
-            let prewarmer = prewarmer.map_err(|error| Failure { error, is_of_database: true })?;
-            *open = Some((want.database.clone(), prewarmer));
+    /// Opens the database's connection first, unless `open` is it already.
+    async fn apply(&self, job: &Job, open: &mut Option<(&'a str, Prewarmer)>) -> Result<u64> {
+        let Want { database, now, fork, .. } = self.wants[job.want];
+        if open.as_ref().is_none_or(|(of, _)| *of != database) {
+            *open = None;
+            *open = Some((database, Prewarmer::open(self.tier.server.connect_to(database).await?).await?));
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
-        let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        let is_of_database =
-            |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
-        let failure = |error| Failure { is_of_database: is_of_database(&error), error };
-        loaded.await.map_err(failure)
+        prewarmer.apply_prewarm(now.oid, PrewarmMode::Buffer, fork.fork, &job.ranges, job.passes).await
     }
 
-    async fn open(&self, database: &str) -> Result<Prewarmer> {
-        Prewarmer::open(self.tier.server.connect_to(database).await?).await
-    }
-
-    fn note(&self, job: &Job, failure: &Failure) {
+    fn note(&self, job: &Job, error: &Error, was_open: bool) {
         let mut loaded = lock(&self.loaded);
-        let refusal = Refusal::of(&failure.error);
+        let refusal = Refusal::of(error);
         if refusal.reason == SkipReason::ServerGone {
             loaded.server_gone.get_or_insert(refusal);
-        } else if failure.is_of_database {
-            loaded.databases.entry(self.wants[job.want].database.clone()).or_insert(refusal);
+        } else if !was_open || matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. }) {
+            loaded.databases.entry(self.wants[job.want].database.to_owned()).or_insert(refusal);
         } else {
             loaded.refusals.entry(job.want).or_insert(refusal);
         }
     }
 }
 
-#[derive(Debug)]
-struct Failure {
-    error: Error,
-    is_of_database: bool,
-}
-
-impl Failure {
-    /// SQLSTATE too_many_connections, or the local limit on open files.
-    fn is_too_many(&self) -> bool {
-        self.error.sqlstate().as_deref() == Some("53300") || self.error.is_too_few_files()
-    }
+/// SQLSTATE too_many_connections, or the local limit on open files.
+fn is_too_many(error: &Error) -> bool {
+    error.sqlstate().as_deref() == Some("53300") || error.is_too_few_files()
 }
 
 /// Minimum time, and statements per connection, between changes of the number of connections.
@@ -564,69 +498,63 @@ impl Job {
     }
 }
 
-const PASSES_MAX: u8 = 5;
+const PASSES_MAX: u32 = 5;
 
-#[derive(Debug)]
-struct JobPlan {
-    pub jobs: Vec<Job>,
-    pub over_budget: Vec<u64>,
+fn planned_blocks(jobs: &[Job]) -> u64 {
+    jobs.iter().map(|job| job.new_blocks).sum()
 }
 
-impl JobPlan {
-    pub fn planned_blocks(&self) -> u64 {
-        self.jobs.iter().map(|job| job.new_blocks).sum()
-    }
-}
-
-/// Plans at most `budget_blocks` missing blocks, only `allowed` ones. At equal usage count, catalogs load first, then
-/// each database's other relations. Ranges also cover hotter blocks, because each pass raises their usage count by one:
-/// at most to the snapshot's count, plus one if the snapshot has blocks with count 0.
+/// Plans at most `budget_blocks` missing blocks, only `cached` ones. Returns the jobs, and the blocks of each fork
+/// beyond the budget. At equal usage count, catalogs load first, then each database's other relations. Ranges also
+/// cover hotter blocks, because each pass raises their usage count by one: at most to the snapshot's count, plus one if
+/// the snapshot has blocks with count 0.
 fn plan_jobs(
-    wants: &[Want],
+    wants: &[Want<'_>],
     before: Option<&Current>,
     budget_blocks: u64,
-    allowed: Option<&[RoaringBitmap]>,
-) -> JobPlan {
-    let mut order: Vec<(usize, usize)> =
-        wants.iter().enumerate().flat_map(|(at, want)| (0..want.levels.len()).map(move |level| (at, level))).collect();
-    order.sort_by_key(|(at, level)| {
+    cached: Option<&Cached>,
+) -> (Vec<Job>, Vec<u64>) {
+    let levels = (0..wants.len()).flat_map(|at| (0..USAGE_COUNTS).map(move |usage_count| (at, usage_count)));
+    let is_asked = |(at, usage_count): &(usize, usize)| !wants[*at].fork.buffers[*usage_count].is_empty();
+    let mut order: Vec<(usize, usize)> = levels.filter(is_asked).collect();
+    order.sort_by_key(|(at, usage_count)| {
         let want = &wants[*at];
-        (std::cmp::Reverse(want.levels[*level].0), !want.is_system, &want.database, want.key, *at)
+        (Reverse(*usage_count), !want.now.is_system, want.database, want.key(), *at)
     });
-    let mut plan = JobPlan { jobs: Vec::new(), over_budget: vec![0; wants.len()] };
+    let (mut jobs, mut beyond) = (Vec::new(), vec![0; wants.len()]);
     let mut planned = vec![RoaringBitmap::new(); wants.len()];
     let mut left = budget_blocks;
-    for (at, level) in &order {
-        let mut missing = wants[*at].levels[*level].1.clone();
+    for (at, usage_count) in &order {
+        let Want { relation, fork, .. } = wants[*at];
+        let mut missing = fork.buffers[*usage_count].clone();
         before.into_iter().for_each(|before| missing -= &before.resident[*at]);
-        if let Some(allowed) = allowed {
-            plan.over_budget[*at] += missing.len() - missing.intersection_len(&allowed[*at]);
-            missing &= &allowed[*at];
+        let all = missing.len();
+        if let Some(cached) = cached {
+            missing = cached.get(&(relation, fork.fork)).map_or_else(RoaringBitmap::new, |cached| missing & cached);
         }
-        let over = missing.len().saturating_sub(left);
-        plan.over_budget[*at] += over;
-        missing.remove_biggest(over);
+        missing.remove_biggest(missing.len().saturating_sub(left));
+        beyond[*at] += all - missing.len();
         left -= missing.len();
         planned[*at] |= missing;
     }
     let mut heat_cost = HEAT_COST_MIN.max((budget_blocks - left) * LOAD_COST / HEAT_FRACTION);
-    let is_unused = |want: &Want| want.levels.iter().any(|(usage_count, _)| *usage_count == 0);
-    let more = u8::from(wants.iter().any(is_unused));
+    let more = u32::from(wants.iter().any(|want| !want.fork.buffers[0].is_empty()));
+    let all_passes = |usage_count: usize| (usage_count as u32 + more).min(PASSES_MAX);
     let mut hot = vec![RoaringBitmap::new(); wants.len()];
     let mut loaded = hot.clone();
-    for (at, level) in order {
-        let (levels, loaded) = (&wants[at].levels, &mut loaded[at]);
-        hot[at] |= &levels[level].1 & &planned[at];
-        let all_passes = |level: usize| (levels[level].0 + more).min(PASSES_MAX);
-        let passes = all_passes(level) - level.checked_sub(1).map_or(0, all_passes);
+    for (at, usage_count) in order {
+        let (buffers, loaded) = (&wants[at].fork.buffers, &mut loaded[at]);
+        hot[at] |= &buffers[usage_count] & &planned[at];
+        let next = buffers[..usage_count].iter().rposition(|blocks| !blocks.is_empty());
+        let passes = all_passes(usage_count) - next.map_or(0, all_passes);
         let Some((ranges, passes)) = choose(&hot[at], &planned[at], loaded, passes, &mut heat_cost) else { continue };
         cut(&ranges, |ranges| {
             let new = |range: &BlockRange| loaded.insert_range(range.start as u32..range.end as u32);
             let new_blocks = ranges.iter().map(new).sum();
-            plan.jobs.push(Job { want: at, ranges, new_blocks, passes: passes.into() });
+            jobs.push(Job { want: at, ranges, new_blocks, passes });
         });
     }
-    plan
+    (jobs, beyond)
 }
 
 /// Returns ranges of the `hot` blocks, and the number of passes. If `left` is too small, returns ranges of the unloaded
@@ -635,11 +563,11 @@ fn choose(
     hot: &RoaringBitmap,
     planned: &RoaringBitmap,
     loaded: &RoaringBitmap,
-    passes: u8,
+    passes: u32,
     left: &mut u64,
-) -> Option<(Vec<BlockRange>, u8)> {
+) -> Option<(Vec<BlockRange>, u32)> {
     let new = hot - loaded;
-    let cost = |ranges: &[BlockRange], passes: u8| {
+    let cost = |ranges: &[BlockRange], passes: u32| {
         ranges.len() as u64 * RANGE_COST + (count(ranges) * u64::from(passes)).saturating_sub(new.len())
     };
     let exact = join(hot, planned, 0);
@@ -708,22 +636,24 @@ mod tests {
     #[test]
     fn what_live_traffic_brought_in_is_pushed_out_only_on_request() {
         let unseen = Refusal::because(SkipReason::NoPrivilege);
-        assert_eq!(fillable(100, None, Ok(30)), 70);
-        assert_eq!(fillable(100, None, Err(&unseen)), 0);
-        assert_eq!(fillable(100, Some(60), Err(&unseen)), 60);
-        assert_eq!(fillable(100, Some(600), Ok(30)), 100);
+        let fillable = |budget, used| super::fillable(100, budget, used, u64::MAX, false).0;
+        assert_eq!(fillable(None, Ok(30)), 70);
+        assert_eq!(fillable(None, Err(&unseen)), 0);
+        assert_eq!(fillable(Some(60), Err(&unseen)), 60);
+        assert_eq!(fillable(Some(600), Ok(30)), 100);
         let gone = Refusal::because(SkipReason::ServerGone);
-        assert_eq!(fillable(100, None, Err(&gone)), 100);
+        assert_eq!(fillable(None, Err(&gone)), 100);
     }
 
     #[test]
     fn a_limit_does_not_hide_that_free_buffers_are_unknown() {
         let unseen = Refusal::because(SkipReason::NoPrivilege);
         let unknown = (0, SkipReason::FreeBuffersUnknown);
-        assert_eq!([false, true].map(|shares| cap(0, None, Some(50), shares, Err(&unseen))), [unknown; 2]);
-        assert_eq!(cap(60, Some(60), Some(50), true, Err(&unseen)), (50, SkipReason::OverBudget));
-        assert_eq!(cap(70, None, Some(50), true, Ok(30)), (50, SkipReason::OverBudget));
-        assert_eq!(cap(20, None, Some(50), false, Ok(80)), (20, SkipReason::NoFreeBuffer));
+        let fillable = |budget, used, shares| super::fillable(100, budget, used, 50, shares);
+        assert_eq!([false, true].map(|shares| fillable(None, Err(&unseen), shares)), [unknown; 2]);
+        assert_eq!(fillable(Some(60), Err(&unseen), true), (50, SkipReason::OverBudget));
+        assert_eq!(fillable(None, Ok(30), true), (50, SkipReason::OverBudget));
+        assert_eq!(fillable(None, Ok(80), false), (20, SkipReason::NoFreeBuffer));
     }
 }
 
@@ -772,42 +702,46 @@ mod crew_tests {
 #[cfg(test)]
 mod jobs_tests {
     use super::*;
-    use crate::ForkMap;
+    use crate::RelationMap;
     use crate::fixtures::relation;
-    use host::units::Fork;
 
-    fn want(levels: &[(u8, std::ops::Range<u32>)]) -> Want {
+    fn fork(levels: &[(usize, std::ops::Range<u32>)]) -> RelationMap {
         let mut fork = ForkMap::empty(Fork::Main, 10_000);
         for (usage_count, blocks) in levels {
-            fork.buffers[usize::from(*usage_count)].insert_range(blocks.clone());
+            fork.buffers[*usage_count].insert_range(blocks.clone());
         }
-        Want::new(0, &fork, &relation(1, fork.clone()).relation, "d")
+        relation(1, fork)
+    }
+
+    fn plan(forks: &[RelationMap], budget_blocks: u64, cached: Option<&Cached>) -> (Vec<Job>, Vec<u64>) {
+        let forks = forks.iter().enumerate();
+        let wants: Vec<_> = forks.map(|(at, one)| Want::new(at, &one.forks[0], &one.relation, "d")).collect();
+        plan_jobs(&wants, None, budget_blocks, cached)
     }
 
     #[test]
     fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
-        let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
-        let plan = plan_jobs(&wants, None, 1050, None);
-        let order: Vec<_> =
-            plan.jobs.iter().map(|job| (job.want, job.new_blocks, count(&job.ranges), job.passes)).collect();
+        let forks = [fork(&[(1, 0..100), (5, 100..110)]), fork(&[(3, 0..1000)])];
+        let (jobs, beyond) = plan(&forks, 1050, None);
+        let order: Vec<_> = jobs.iter().map(|job| (job.want, job.new_blocks, count(&job.ranges), job.passes)).collect();
         assert_eq!(order, [(0, 10, 10, 4), (1, 1000, 1000, 3), (0, 40, 50, 1)]);
-        assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
+        assert_eq!((planned_blocks(&jobs), beyond), (1050, vec![60, 0]));
     }
 
     #[test]
     fn what_is_not_allowed_is_over_the_budget() {
-        let allowed = [(50..105).collect(), RoaringBitmap::new()];
-        let wants = [want(&[(0, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
-        let plan = plan_jobs(&wants, None, 30, Some(&allowed));
-        assert_eq!((plan.planned_blocks(), plan.over_budget), (30, vec![80, 1000]));
+        let cached = Cached::from([((0, Fork::Main), (50..105).collect())]);
+        let forks = [fork(&[(0, 0..100), (5, 100..110)]), fork(&[(3, 0..1000)])];
+        let (jobs, beyond) = plan(&forks, 30, Some(&cached));
+        assert_eq!((planned_blocks(&jobs), beyond), (30, vec![80, 1000]));
     }
 
     #[test]
     fn each_block_gets_its_usage_count_again() {
         for (least, more) in [(1, 0), (0, 1)] {
-            let wants = [want(&[(least, 20..30), (3, 0..20), (5, 5..10)]), want(&[(2, 0..9)])];
+            let forks = [fork(&[(least, 20..30), (3, 0..20), (5, 5..10)]), fork(&[(2, 0..9)])];
             let mut counts = [[0; 30]; 2];
-            for job in plan_jobs(&wants, None, 1000, None).jobs {
+            for job in plan(&forks, 1000, None).0 {
                 for range in job.ranges {
                     (range.start..range.end).for_each(|block| counts[job.want][block as usize] += job.passes);
                 }
@@ -819,15 +753,15 @@ mod jobs_tests {
 
     #[test]
     fn alternating_blocks_make_few_ranges_and_load_once() {
-        let mut wanted = want(&[(1, 0..400_000)]);
+        let mut wanted = fork(&[(1, 0..400_000)]);
         let hot: RoaringBitmap = (0..100_000).map(|nth| nth * 4).collect();
-        wanted.levels[0].1 -= &hot;
-        wanted.levels.push((2, hot));
-        let plan = plan_jobs(&[wanted], None, 400_000, None);
-        let ranges: usize = plan.jobs.iter().map(|job| job.ranges.len()).sum();
+        wanted.forks[0].buffers[1] -= &hot;
+        wanted.forks[0].buffers[2] = hot;
+        let (jobs, _) = plan(&[wanted], 400_000, None);
+        let ranges: usize = jobs.iter().map(|job| job.ranges.len()).sum();
         assert!(ranges < 1000, "{ranges}");
-        let touched: u64 = plan.jobs.iter().map(|job| count(&job.ranges)).sum();
-        assert_eq!((plan.planned_blocks(), touched), (400_000, 400_000));
+        let touched: u64 = jobs.iter().map(|job| count(&job.ranges)).sum();
+        assert_eq!((planned_blocks(&jobs), touched), (400_000, 400_000));
     }
 
     #[test]

@@ -46,14 +46,26 @@ impl Eviction<'_> {
     pub async fn run(self) -> Result<EvictReceipt> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
         // All refusals come before the first change.
-        let directory = if self.tiers.os { Some(self.find_directory()?) } else { None };
-        receipt.os = directory.map(|_| EvictedTier::before(self.os_bytes()));
+        let hidden = |reason: &str| Err(Error::OsTierHidden { reason: reason.to_owned() });
+        let directory = match (&self.map.os, self.directory) {
+            _ if !self.tiers.os => None,
+            (TierState::Unknown { reason }, _) => return hidden(reason),
+            (TierState::Measured, None) => return hidden("the data directory is unknown"),
+            (TierState::Measured, directory) => directory,
+        };
+        receipt.os =
+            directory.map(|_| EvictedTier { resident_before_bytes: self.os_bytes(), resident_after_bytes: None });
         let connection = if self.tiers.buffers { self.open_buffers(&mut receipt).await? } else { None };
         if self.is_dry_run {
             return Ok(receipt);
         }
         if let Some(server) = self.server {
-            self.checkpoint(server, &mut receipt).await?;
+            // Later writes of dirty buffers would cache their pages again. A refusal only adds a remark.
+            let mut connection = server.connect_to(&server.database).await?;
+            if let Err(error) = apply_checkpoint(&mut connection).await {
+                let remark = format!("{error}: the next checkpoint will bring dirty buffers back into the page cache");
+                receipt.remarks.push(remark);
+            }
         }
         if let Some(connection) = connection {
             self.evict_buffers(connection, &mut receipt).await?;
@@ -68,27 +80,10 @@ impl Eviction<'_> {
         Ok(receipt)
     }
 
-    fn find_directory(&self) -> Result<&Path> {
-        let hidden = |reason: &str| Error::OsTierHidden { reason: reason.to_owned() };
-        match &self.map.os {
-            TierState::Unknown { reason } => Err(hidden(reason)),
-            _ => self.directory.ok_or_else(|| hidden("the data directory is unknown")),
-        }
-    }
-
-    /// Writes dirty buffers, because later writes would cache their pages again. A refusal only adds a remark.
-    async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
-        let mut connection = server.connect_to(&server.database).await?;
-        if let Err(error) = apply_checkpoint(&mut connection).await {
-            let remark = format!("{error}: the next checkpoint will bring dirty buffers back into the page cache");
-            receipt.remarks.push(remark);
-        }
-        Ok(())
-    }
-
     /// Returns no connection if the server is stopped or cannot evict buffers.
     async fn open_buffers(&self, receipt: &mut EvictReceipt) -> Result<Option<PgConnection>> {
-        let tier = receipt.buffers.insert(EvictedTier::before(self.buffer_bytes()));
+        let resident_before_bytes = self.buffer_bytes();
+        let tier = receipt.buffers.insert(EvictedTier { resident_before_bytes, resident_after_bytes: None });
         let Some(server) = self.server else {
             receipt.remarks.push("the server is not running: shared_buffers are empty when it starts".to_owned());
             tier.resident_after_bytes = Some(Bytes(0));
@@ -101,7 +96,7 @@ impl Eviction<'_> {
             return Ok(Some(connection));
         }
         receipt.buffers_stay = true;
-        tier.resident_after_bytes = self.buffer_bytes();
+        tier.resident_after_bytes = resident_before_bytes;
         receipt.remarks.push(format!(
             "shared_buffers cannot be evicted: this needs PostgreSQL 17 with pg_buffercache 1.5 (this is {}); restart the server, or give --tier os",
             server.facts.version
@@ -123,21 +118,16 @@ impl Eviction<'_> {
             after.get_mut(&buffer.relation()).into_iter().for_each(|blocks| *blocks += 1);
         })
         .await?;
-        receipt.buffers_stayed = self.name_buffers(&after);
+        let stay = |one: &RelationMap| {
+            let blocks = *after.get(&key_of(&one.relation.path)).filter(|blocks| **blocks > 0)?;
+            Some(BuffersStay { name: one.relation.name.clone(), bytes: self.bytes(blocks) })
+        };
+        receipt.buffers_stayed = self.map.relations.iter().filter_map(stay).collect();
+        receipt.buffers_stayed.sort_by_key(|stay| Reverse(stay.bytes));
         if let Some(tier) = &mut receipt.buffers {
             tier.resident_after_bytes = Some(self.bytes(after.values().sum()));
         }
         Ok(())
-    }
-
-    fn name_buffers(&self, blocks: &HashMap<(u32, u32, u32), u64>) -> Vec<BuffersStay> {
-        let stay = |one: &RelationMap| {
-            let bytes = self.bytes(*blocks.get(&key_of(&one.relation.path)).filter(|blocks| **blocks > 0)?);
-            Some(BuffersStay { name: one.relation.name.clone(), bytes })
-        };
-        let mut stayed: Vec<BuffersStay> = self.map.relations.iter().filter_map(stay).collect();
-        stayed.sort_by_key(|stay| Reverse(stay.bytes));
-        stayed
     }
 
     pub fn os_bytes(&self) -> Option<Bytes> {
@@ -185,7 +175,7 @@ fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceip
             receipt.relations.push(evicted);
         }
     }
-    receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
+    receipt.os = Some(EvictedTier { resident_before_bytes: eviction.os_bytes(), resident_after_bytes: Some(after) });
 }
 
 fn evict_fork(files: Files<'_>, relation: &Relation, fork: &ForkMap) -> linux::Result<PageCounts> {
@@ -281,12 +271,6 @@ pub enum StayReason {
     InUse,
     /// The kernel refused the eviction.
     Refused,
-}
-
-impl EvictedTier {
-    pub fn before(bytes: Option<Bytes>) -> EvictedTier {
-        EvictedTier { resident_before_bytes: bytes, resident_after_bytes: None }
-    }
 }
 
 #[cfg(test)]

@@ -12,23 +12,24 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use jiff::Timestamp;
+use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::device_profile::file_name_of;
 use super::restore::Governor;
 use super::traffic::{Sharing, Traffic};
 use super::{Control, Error, Phase, PlannedDevice, Result, TrafficReceipt, Watcher};
-use crate::warm::heat;
-use crate::warm::heat::Evidence;
-use crate::{ForkMap, Map};
+use crate::Map;
+use crate::files::numbers;
+use crate::warm::heat::{self, Evidence};
 use host::failure::{ErrorKind, Explain as _};
-use host::files::{EntryKind, Tree, read_at_most, write_whole};
+use host::files::{FileType, Tree, read_at_most, write_whole};
 use host::linux;
 use host::linux::block_device::BlockDevice;
 use host::linux::direct_read::{AlignedBuffer, DirectFile};
 use host::linux::threads::{lock, on_threads};
-use host::units::Bytes;
-use postgres::{DataDirectory, Relation};
+use host::units::{BlockRange, Bytes};
+use postgres::DataDirectory;
 
 const READ: u64 = 1 << 20;
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -84,12 +85,10 @@ pub struct HydrationReceipt {
 
 impl HydrationReceipt {
     pub fn failure(&self) -> Option<ErrorKind> {
-        match self {
-            HydrationReceipt { is_interrupted: true, .. } => Some(ErrorKind::Interrupted),
-            HydrationReceipt { failed_reads: 0, .. } => None,
-            HydrationReceipt { failed_reads, denied_reads, .. } if failed_reads == denied_reads => {
-                Some(ErrorKind::Privilege)
-            }
+        match self.failed_reads {
+            _ if self.is_interrupted => Some(ErrorKind::Interrupted),
+            0 => None,
+            failed if failed == self.denied_reads => Some(ErrorKind::Privilege),
             _ => Some(ErrorKind::Failed),
         }
     }
@@ -148,7 +147,6 @@ impl Hydration<'_> {
             snapshot_taken_at: self.hot.map(|map| map.taken_at),
             ..HydrationReceipt::default()
         };
-        let is_finished = receipt.finished_before.is_some();
         // The governor learns how fast the device delivers unread blocks.
         let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
         if !self.has_server {
@@ -156,7 +154,7 @@ impl Hydration<'_> {
         }
         let (chunks, next, receipt) = (&chunks, AtomicUsize::new(0), Mutex::new(receipt));
         let work = Work { hydration: *self, chunks, governor, next, done, receipt };
-        if !is_finished {
+        if state.finished().is_none() {
             chunks.refused.iter().for_each(|(path, error)| work.fail(path, error));
             work.run_threads(|| {
                 work.note(state);
@@ -306,11 +304,6 @@ struct Place {
 }
 
 impl HydrationState {
-    fn new(place: Place) -> HydrationState {
-        let files = BTreeMap::new();
-        HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
-    }
-
     pub fn finished(&self) -> Option<FinishedRun> {
         let at = self.updated_at.filter(|_| self.is_finished)?;
         Some(FinishedRun { at, device: self.place.device.clone() })
@@ -354,12 +347,9 @@ impl StateStore {
         Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn begin(&self) -> HydrationState {
-        HydrationState::new(self.place.clone())
+        let (place, files) = (self.place.clone(), BTreeMap::new());
+        HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
     }
 
     /// Stored progress, empty if there is none for this place. A damaged file also yields a remark.
@@ -401,9 +391,11 @@ pub const CHUNK: u64 = 8 << 20;
 /// Maximum number of chunks: 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
 const CHUNKS_MAX: u64 = 1 << 25;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chunks {
+    /// Path and length.
     files: Vec<(String, u64)>,
+    /// Index in `files`, and number of the chunk in the file.
     order: Vec<(u32, u32)>,
     pub refused: Vec<(String, linux::Error)>,
 }
@@ -412,24 +404,24 @@ impl Chunks {
     /// Puts files needed at every server start first, then relations by heat, then the write-ahead log, which no query
     /// reads.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> linux::Result<Chunks> {
-        let mut found = Found::default();
-        found.walk(&directory.files, "")?;
-        let Found { mut files, refused } = found;
+        let mut chunks = Chunks::default();
+        chunks.walk(&directory.files, "")?;
+        let Chunks { files, order, .. } = &mut chunks;
         files.sort();
-        let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
-        let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
         let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
         if total > CHUNKS_MAX {
             let much = format!("its files total more than {}, so some are sparse", Bytes(CHUNKS_MAX * CHUNK));
             return Err(linux::Error::file("hydrate", directory.files.path(), io::Error::other(much)));
         }
-        for (number, (path, length)) in files.iter().enumerate() {
-            for chunk in 0..length.div_ceil(CHUNK) as u32 {
-                order.push(((class_of(path), Reverse(heat.class(path, chunk))), number as u32, chunk));
-            }
+        for (number, (_, length)) in (0..).zip(&*files) {
+            order.extend((0..length.div_ceil(CHUNK) as u32).map(|chunk| (number, chunk)));
         }
-        order.sort_unstable();
-        Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect(), refused })
+        let heat = hot.map(|map| Heat::of(map, directory));
+        order.sort_by_cached_key(|(file, chunk)| {
+            let path = &files[*file as usize].0;
+            (class_of(path), heat.as_ref().map(|heat| Reverse(heat.class(path, *chunk))))
+        });
+        Ok(chunks)
     }
 
     pub fn get(&self, nth: usize) -> (&str, u64) {
@@ -459,13 +451,7 @@ fn class_of(path: &str) -> u8 {
     }
 }
 
-#[derive(Default)]
-struct Found {
-    files: Vec<(String, u64)>,
-    refused: Vec<(String, linux::Error)>,
-}
-
-impl Found {
+impl Chunks {
     /// Follows links only where PostgreSQL creates them: tablespaces and pg_wal.
     fn walk(&mut self, root: &Tree, below: &str) -> linux::Result<()> {
         let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
@@ -488,60 +474,52 @@ impl Found {
             let path = if below.is_empty() { name } else { format!("{below}/{name}") };
             let is_ours = below == "pg_tblspc" || path == "pg_wal";
             match entry.kind {
-                EntryKind::Directory => self.walk(root, &path)?,
+                FileType::Directory => self.walk(root, &path)?,
                 // Only links to directories are of use.
-                EntryKind::Link if is_ours => match root.directory(&path) {
+                FileType::Symlink if is_ours => match root.directory(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                     _ => self.walk(root, &path)?,
                 },
-                EntryKind::File => {
+                FileType::RegularFile => {
                     let facts = directory.facts_of(&entry.name);
                     self.files.extend(facts.ok().map(|facts| (path, facts.st_size.cast_unsigned())));
                 }
-                EntryKind::Link | EntryKind::Other => {}
+                _ => {}
             }
         }
         Ok(())
     }
 }
 
-#[derive(Default)]
-struct Heat(HashMap<String, Vec<f64>>);
+struct Heat<'a> {
+    directory: &'a DataDirectory,
+    /// Heat levels of each fork, by the path of its first segment file.
+    levels: HashMap<String, Vec<(f32, RoaringBitmap)>>,
+}
 
-impl Heat {
-    fn of(map: &Map, directory: &DataDirectory) -> Heat {
-        let mut heat = Heat::default();
+impl Heat<'_> {
+    fn of<'a>(map: &Map, directory: &'a DataDirectory) -> Heat<'a> {
         let evidence = Evidence::of(map);
-        for (relation, fork) in map.forks() {
-            heat.add(evidence, directory, relation, fork);
-        }
-        heat
-    }
-
-    fn add(&mut self, evidence: Evidence, directory: &DataDirectory, relation: &Relation, fork: &ForkMap) {
-        let chunk_blocks = CHUNK / u64::from(directory.block_size);
-        let segment_blocks = u64::from(directory.segment_blocks);
-        let wanted = &fork.os | fork.all_buffers();
-        for (heat, blocks) in heat::levels(fork, evidence, &wanted) {
-            let mut next = blocks.min().map(u64::from);
-            while let Some(block) = next {
-                let (segment, within) = (block / segment_blocks, block % segment_blocks);
-                let chunk = within / chunk_blocks;
-                let first = segment * segment_blocks + chunk * chunk_blocks;
-                let last = (first + chunk_blocks).min((segment + 1) * segment_blocks) - 1;
-                let range = first as u32..=last.min(u32::MAX.into()) as u32;
-                let path = relation.path.segment_file(Path::new(""), fork.fork, segment as u32);
-                let sums = self.0.entry(path.to_string_lossy().into_owned()).or_default();
-                sums.resize(sums.len().max(chunk as usize + 1), 0.0);
-                sums[chunk as usize] += f64::from(heat) * blocks.range_cardinality(range.clone()) as f64;
-                next = range.end().checked_add(1).and_then(|from| blocks.range(from..).next()).map(u64::from);
-            }
-        }
+        let levels = map.forks().map(|(relation, fork)| {
+            let path = relation.path.segment_file(Path::new(""), fork.fork, 0);
+            let levels = heat::levels(fork, evidence, &(&fork.os | fork.all_buffers()));
+            (path.to_string_lossy().into_owned(), levels)
+        });
+        Heat { directory, levels: levels.collect() }
     }
 
     /// Class of similar heat, within which chunks are read by position.
     fn class(&self, path: &str, chunk: u32) -> i32 {
-        let heat = self.0.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
+        let segment = path.rsplit_once('.').and_then(|(fork, segment)| Some((fork, segment.parse().ok()?)));
+        let (fork, segment): (&str, u32) = segment.unwrap_or((path, 0));
+        let segment_blocks = u64::from(self.directory.segment_blocks);
+        let chunk_blocks = CHUNK / u64::from(self.directory.block_size);
+        let start = u64::from(segment) * segment_blocks;
+        let first = start + u64::from(chunk) * chunk_blocks;
+        let blocks = numbers(BlockRange::new(first, (first + chunk_blocks).min(start + segment_blocks)));
+        let heat =
+            |(heat, level): &(f32, RoaringBitmap)| f64::from(*heat) * level.range_cardinality(blocks.clone()) as f64;
+        let heat: f64 = self.levels.get(fork).into_iter().flatten().map(heat).sum();
         if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }
     }
 }
@@ -586,7 +564,8 @@ mod tests {
             control: &Control::default(),
             watcher: &Unwatched,
         };
-        let mut state = HydrationState::new(Place { data_directory: "/data".into(), device: "sda".into() });
+        let place = Place { data_directory: "/data".into(), device: "sda".into() };
+        let mut state = StateStore { path: PathBuf::new(), place }.begin();
         let receipt = hydration.run(&mut state, |_| Ok::<(), linux::Error>(())).unwrap();
         assert_eq!(
             (receipt.read_bytes, receipt.left_bytes, receipt.failure()),
@@ -633,7 +612,7 @@ mod state_tests {
         assert_eq!((&again, remark), (&state, None));
         assert_eq!([0, 1, 3, 4].map(|chunk| again.has("base/5/1", chunk)), [false, true, true, false]);
         assert_eq!(again.finished().unwrap().device, "sda");
-        fs::write(store.path(), "{\"format\": 1").unwrap();
+        fs::write(&store.path, "{\"format\": 1").unwrap();
         let (anew, remark) = store.read().unwrap();
         assert_eq!(anew, store.begin());
         assert!(remark.unwrap().contains("damaged"));
@@ -652,7 +631,7 @@ mod state_tests {
         // A mount elsewhere keeps the inode.
         fs::rename(&data, directory.path().join("moved")).unwrap();
         let moved = store(&state, &directory.path().join("moved"));
-        assert_eq!(moved.path(), one.path());
+        assert_eq!(moved.path, one.path);
         assert_eq!(moved.read().unwrap().0, moved.begin());
     }
 }
@@ -663,8 +642,8 @@ mod chunks_tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::TierState;
     use crate::fixtures::{map_of, relation};
+    use crate::{ForkMap, TierState};
     use host::units::Fork;
 
     const MEGABYTE: u64 = 1 << 20;

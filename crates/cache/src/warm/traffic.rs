@@ -1,5 +1,6 @@
 //! Observes live traffic and decides the restore's share of the device (docs/decisions/below-saturation.md).
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -134,8 +135,8 @@ pub struct Allowed {
 /// Samples of busy processes. Times are relative to the first sample.
 #[derive(Debug, Default)]
 pub struct Looks {
-    ring: [Busy; LOOKS],
-    count: usize,
+    /// The latest samples, at most `LOOKS`.
+    samples: VecDeque<Busy>,
     load: Load,
     experiment_at: Duration,
     is_experiment: bool,
@@ -169,13 +170,15 @@ impl Looks {
         }
         let (share, is_idle) = self.look(busy);
         self.load = match self.load {
-            _ if is_idle && self.count >= LOOKS => Load::Idle,
+            _ if is_idle && self.samples.len() == LOOKS => Load::Idle,
             load if is_idle => load,
             Load::Flowing if share <= WAITS_ABOVE => Load::Flowing,
             _ if share < FLOWS_BELOW => Load::Flowing,
             _ => Load::Waiting,
         };
-        let is_time = may_flow && now >= self.experiment_at + self.experiment_interval();
+        let doublings = self.failures.saturating_sub(1).min(8);
+        let interval = (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX);
+        let is_time = may_flow && now >= self.experiment_at + interval;
         if self.load == Load::Waiting && (self.is_due || is_time) {
             self.is_sure = std::mem::take(&mut self.is_due);
             (self.is_experiment, self.experiment_at) = (true, now);
@@ -190,7 +193,7 @@ impl Looks {
             false => (EXPERIMENT_SETTLES, EXPERIMENT_LASTS),
         };
         if now < self.experiment_at + settles {
-            self.count = 0;
+            self.samples.clear();
             return Load::Flowing;
         }
         let (share, _) = self.look(busy);
@@ -203,20 +206,12 @@ impl Looks {
         Load::Flowing
     }
 
-    fn experiment_interval(&self) -> Duration {
-        let doublings = self.failures.saturating_sub(1).min(8);
-        (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
-    }
-
     fn look(&mut self, busy: Busy) -> (f64, bool) {
-        if self.count == 0 {
-            self.ring = [Busy::default(); LOOKS];
-        }
-        self.ring[self.count % LOOKS] = busy;
-        self.count += 1;
-        let sum = |part: fn(&Busy) -> u32| f64::from(self.ring.iter().map(part).sum::<u32>());
+        self.samples.push_front(busy);
+        self.samples.truncate(LOOKS);
+        let sum = |part: fn(&Busy) -> u32| f64::from(self.samples.iter().map(part).sum::<u32>());
         let (waiting, running) = (sum(|busy| busy.waiting), sum(|busy| busy.running));
-        (waiting / (waiting + running), waiting + running < IDLE_BELOW * self.count.min(LOOKS) as f64)
+        (waiting / (waiting + running), waiting + running < IDLE_BELOW * self.samples.len() as f64)
     }
 }
 

@@ -167,9 +167,8 @@ impl SettingsFile {
 fn as_typed(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Float(number) => Some(number.to_string()),
-        toml::Value::Boolean(truth) => Some(truth.to_string()),
+        toml::Value::Integer(_) | toml::Value::Boolean(_) => Some(value.to_string()),
         toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
     }
 }

@@ -10,13 +10,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args as _, Command, Parser};
+use clap::{ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, Parser};
 
 use file::Setting;
 pub use file::{SettingsError, SettingsFile};
 pub use successors::{explain_refused, find_successor, is_option, list_gone};
 
-use super::ConnectionArguments;
+use super::{ConnectionArguments, PositionalArguments};
 use crate::help::{ask_short_help, with_help};
 
 /// Table whose keys apply to every command that connects.
@@ -56,8 +56,26 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
             _ => Err(error),
         }
     });
-    let parsed = parsed.and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
+    let parsed = parsed.and_then(|mut matches| {
+        complete_printed_commands(&matches)?;
+        C::from_arg_matches_mut(&mut matches)
+    });
     parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(with_near(error, &commands)), Err))
+}
+
+/// Adds the connection options of the called command, if it has any, to the commands that pgthaw suggests.
+fn complete_printed_commands(mut matches: &ArgMatches) -> Result<(), clap::Error> {
+    while let Some((_, of_subcommand)) = matches.subcommand() {
+        matches = of_subcommand;
+    }
+    let has = |id: &str| matches.ids().any(|one| one == id);
+    // This flag has a value even if it was not given.
+    if has("ask_password") {
+        let positional = has("PositionalArguments").then(|| PositionalArguments::from_arg_matches(matches));
+        let connection = ConnectionArguments::from_arg_matches(matches)?;
+        connection.with(positional.transpose()?.unwrap_or_default()).complete_printed_commands();
+    }
+    Ok(())
 }
 
 fn without_environment(command: Command) -> Command {

@@ -4,99 +4,69 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::SettingsError;
+use super::{RUN, SettingsError};
 use postgres::{keep_words, quote_argument};
 
-/// Removed commands and options, and their replacements. A row may name several options.
-const GONE: &[(&str, &str)] = &[
-    ("rows", "`pgthaw map --rows` shows the same, and also has the options --riops and --hit"),
-    (
-        "restore --gentle --full-speed --max-rate",
-        "`pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB",
-    ),
-    (
-        "hydrate --gentle --full-speed --max-rate",
-        "`pgthaw hydrate --pace gentle`, --pace full, or a rate such as --pace 50MB",
-    ),
-    ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
-    ("restore --no-double", "`pgthaw restore --tier exclusive`"),
-    ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
-    ("restore --read-size", "`pgthaw restore` takes the read size from --riops and --rbps, or from `doctor --probe`"),
-    ("restore --if-any", "`pgthaw restore any`"),
-    ("map --forks", "`pgthaw map --by fork`"),
-    (
-        "map --system",
-        "`pgthaw map --top 0` also shows all system catalogs; `pgthaw map -r 'pg_catalog.*'` shows only these",
-    ),
-    (
-        "waits --lwlocks",
-        "`pgthaw waits` always counts LWLock waits by tranche, such as client backend::LWLock::WALWrite",
-    ),
-    ("record", "`pgthaw run --record-only -- COMMAND` records a job, `pgthaw film record` records server sessions"),
-    ("replay", "`pgthaw run --film FILM -- COMMAND` preloads one film"),
-    ("trace list", "`pgthaw film show`"),
-    ("trace show", "`pgthaw film show FILM`"),
-    ("film list", "`pgthaw film show` lists the films"),
-    ("snapshot verify", "`pgthaw snapshot list --verify`"),
-    ("trace diff", "compare the relations of two films, which `pgthaw film show FILM --json` lists"),
-    ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
-    ("trace merge", "`pgthaw run --like NAME` chooses among all films with this name"),
-    ("trace", "`pgthaw film show` or `pgthaw film drop`"),
-    ("demo", "`pgthaw bench demo`"),
-    ("steady", "`pgthaw judge FILE`"),
-    ("results list", "`pgthaw results` lists the runs, newest first"),
-    (
-        "results send",
-        "`pgthaw results --results ADDRESS` sends pending results, as every command with this option does",
-    ),
-    ("results noise", "`pgthaw results compare` without arguments, or with a sweep of `bench --aa`, shows the noise"),
-    ("results time", "`pgthaw results show --time`"),
-    ("results export --format", "`pgthaw results export -o FILE.parquet` (or .json, .csv), or --json"),
-    (
-        "results import --question --scale --clients --jobs --script --query-mode --seconds --connect --rate --start",
-        "`pgthaw results import PATH... KEY=VALUE`, such as scale=10 query_mode=prepared",
-    ),
-    ("serve --port", "`pgthaw serve --listen PORT`"),
-    ("bench --print-study", "`pgthaw bench STUDY --print`"),
-    ("bench --until-steady", "`pgthaw bench STUDY until=steady`"),
-    (
-        "bench --disk --named-disk --riops --rbps --read-ahead",
-        "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`",
-    ),
-    ("bench --loaders --strategies", "`pgthaw bench STUDY strategy=NAME,...`"),
-    (
-        "bench --clients --jobs --memory --name --patience --popularity --query-mode --repeats --scale --script --script-seconds --seconds --seed --setup --shared-buffers",
-        "`pgthaw bench STUDY KEY=VALUE`, such as scale=10 settings.shared_buffers=1GB; --print shows the keys",
-    ),
-    ("bench judge", "`pgthaw judge FILE`"),
-    ("bench sweep", "`pgthaw bench FILE`"),
-    ("bench --named-disks", "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`"),
-    (
-        "predict --pages --hit --tps --miss --clients --accesses --cores --riops --rbps --read-ahead --memory --popularity",
-        "give the figures as KEY=VALUE: `pgthaw predict pages=163968 hit=0.22ms miss=4.7ms`",
-    ),
-    ("predict --observe", "use --seconds N to watch the clients for N seconds"),
-    ("predict --html --force", "`pgthaw predict --json` prints the numbers of the former HTML page"),
-    ("predict --ascii", "set LC_ALL=C to draw with ASCII only"),
-    ("doctor --probe-budget", "`pgthaw doctor --probe=64MiB` reads at most this much"),
-    ("completions --man", "`pgthaw completions man DIRECTORY`"),
-    ("snapshot show --forks", "`pgthaw snapshot show --by fork`"),
-];
+/// A row per removed command or option, or several options of a command: what was removed, and its replacement.
+const GONE: &str = "\
+rows: `pgthaw map --rows` shows the same, and also has the options --riops and --hit
+restore --gentle --full-speed --max-rate: `pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB
+hydrate --gentle --full-speed --max-rate: `pgthaw hydrate --pace gentle`, --pace full, or a rate such as --pace 50MB
+restore --buffers-budget: `pgthaw restore --budget buffers=1GB`
+restore --no-double: `pgthaw restore --tier exclusive`
+restore --connections: `pgthaw restore --threads N`, which limits connections too
+restore --read-size: `pgthaw restore` takes the read size from --riops and --rbps, or from `doctor --probe`
+restore --if-any: `pgthaw restore any`
+map --forks: `pgthaw map --by fork`
+map --system: `pgthaw map --top 0` also shows all system catalogs; `pgthaw map -r 'pg_catalog.*'` shows only these
+waits --lwlocks: `pgthaw waits` always counts LWLock waits by tranche, such as client backend::LWLock::WALWrite
+record: `pgthaw run --record-only -- COMMAND` records a job, `pgthaw film record` records server sessions
+replay: `pgthaw run --film FILM -- COMMAND` preloads one film
+trace list: `pgthaw film show`
+trace show: `pgthaw film show FILM`
+film list: `pgthaw film show` lists the films
+snapshot verify: `pgthaw snapshot list --verify`
+trace diff: compare the relations of two films, which `pgthaw film show FILM --json` lists
+trace cut: `pgthaw film record --seconds N` records the part that you need
+trace merge: `pgthaw run --like NAME` chooses among all films with this name
+trace: `pgthaw film show` or `pgthaw film drop`
+demo: `pgthaw bench demo`
+steady: `pgthaw judge FILE`
+results list: `pgthaw results` lists the runs, newest first
+results send: `pgthaw results --results ADDRESS` sends pending results, as every command with this option does
+results noise: `pgthaw results compare` without arguments, or with a sweep of `bench --aa`, shows the noise
+results time: `pgthaw results show --time`
+results export --format: `pgthaw results export -o FILE.parquet` (or .json, .csv), or --json
+results import --question --scale --clients --jobs --script --query-mode --seconds --connect --rate --start: `pgthaw results import PATH... KEY=VALUE`, such as scale=10 query_mode=prepared
+serve --port: `pgthaw serve --listen PORT`
+bench --print-study: `pgthaw bench STUDY --print`
+bench --until-steady: `pgthaw bench STUDY until=steady`
+bench --disk --named-disk --riops --rbps --read-ahead: `pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`
+bench --loaders --strategies: `pgthaw bench STUDY strategy=NAME,...`
+bench --clients --jobs --memory --name --patience --popularity --query-mode --repeats --scale --script --script-seconds --seconds --seed --setup --shared-buffers: `pgthaw bench STUDY KEY=VALUE`, such as scale=10 settings.shared_buffers=1GB; --print shows the keys
+bench judge: `pgthaw judge FILE`
+bench sweep: `pgthaw bench FILE`
+bench --named-disks: `pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`
+predict --pages --hit --tps --miss --clients --accesses --cores --riops --rbps --read-ahead --memory --popularity: give the figures as KEY=VALUE: `pgthaw predict pages=163968 hit=0.22ms miss=4.7ms`
+predict --observe: use --seconds N to watch the clients for N seconds
+predict --html --force: `pgthaw predict --json` prints the numbers of the former HTML page
+predict --ascii: set LC_ALL=C to draw with ASCII only
+doctor --probe-budget: `pgthaw doctor --probe=64MiB` reads at most this much
+completions --man: `pgthaw completions man DIRECTORY`
+snapshot show --forks: `pgthaw snapshot show --by fork`";
 
 pub fn list_gone() -> Vec<(String, &'static str)> {
     let mut all = Vec::new();
-    for (gone, instead) in GONE {
+    for (gone, instead) in GONE.lines().filter_map(|row| row.split_once(": ")) {
         match gone.split_once(" --") {
-            None => all.push(((*gone).to_owned(), *instead)),
+            None => all.push((gone.to_owned(), instead)),
             Some((command, options)) => {
-                all.extend(options.split(" --").map(|option| (format!("{command} --{option}"), *instead)));
+                all.extend(options.split(" --").map(|option| (format!("{command} --{option}"), instead)));
             }
         }
     }
     all
 }
-
-const RUNNING: &str = "run";
 
 const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 
@@ -136,7 +106,7 @@ fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsErro
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
-    let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUNNING)?;
+    let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUN)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
     // Prefers a word that does not follow an option: one that does may be the option's value.
     let job = places.clone().find(|at| !is_option(words, at - 1)).or_else(|| places.next())?;

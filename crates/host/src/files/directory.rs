@@ -29,17 +29,8 @@ pub struct Directory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: OsString,
-    pub kind: EntryKind,
-}
-
-/// Kind of a directory entry; links are not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    File,
-    Directory,
-    Link,
-    /// Pipe, socket or device.
-    Other,
+    /// Links are not followed.
+    pub kind: FileType,
 }
 
 impl Directory {
@@ -101,7 +92,7 @@ impl Directory {
 
     pub fn subdirectory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
         let below = below.as_ref();
-        Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
+        Directory::adopt(self.open_below(below, OPEN_DIRECTORY)?, &self.path.join(below))
     }
 
     /// Only the last component of `below` may be a link.
@@ -122,16 +113,12 @@ impl Directory {
     }
 
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
-        Ok(self.open_with_facts(below.as_ref(), flags)?.0)
-    }
-
-    pub(super) fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        with_regular_facts(self.open_below(below, flags, Mode::empty())?.into())
+        require_regular(self.open_below(below.as_ref(), flags)?.into())
     }
 
     pub(super) fn facts_below(&self, below: &Path) -> io::Result<Stat> {
-        Ok(fstat(self.open_below(below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
+        Ok(fstat(self.open_below(below, OFlags::PATH)?)?)
     }
 
     pub fn is_same(&self, other: &Directory) -> bool {
@@ -283,7 +270,7 @@ impl Directory {
         entries.sort_by_key(|entry| Some(&*entry.name) == last);
         for entry in entries {
             let removed = match entry.kind {
-                EntryKind::Directory => self.remove_tree_of(&entry.name, device, depth),
+                FileType::Directory => self.remove_tree_of(&entry.name, device, depth),
                 _ => self.remove_file(&entry.name),
             };
             match removed {
@@ -309,12 +296,6 @@ impl Directory {
                 },
                 kind => kind,
             };
-            let kind = match kind {
-                FileType::RegularFile => EntryKind::File,
-                FileType::Directory => EntryKind::Directory,
-                FileType::Symlink => EntryKind::Link,
-                _ => EntryKind::Other,
-            };
             entries.push(Entry { name, kind });
         }
         Ok(entries)
@@ -325,17 +306,17 @@ impl Directory {
         Ok(fsync(&self.descriptor)?)
     }
 
-    fn open_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    fn open_below(&self, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match openat2(&self.descriptor, below, flags, mode, resolve) {
+        match openat2(&self.descriptor, below, flags, Mode::empty(), resolve) {
             // Linux before 5.6 and some containers lack openat2. EAGAIN: a directory was renamed meanwhile.
-            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.walk_below(below, flags, mode),
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.walk_below(below, flags),
             opened => Ok(opened?),
         }
     }
 
-    fn walk_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    fn walk_below(&self, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let mut at = self.descriptor.try_clone()?;
         let mut last = OsStr::new(".");
         for component in below.components() {
@@ -349,7 +330,7 @@ impl Directory {
             }
             last = name;
         }
-        Ok(openat(&at, last, flags, mode)?)
+        Ok(openat(&at, last, flags, Mode::empty())?)
     }
 }
 
@@ -388,7 +369,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
         Ok(metadata) if !metadata.is_file() => not_regular(metadata.file_type()),
         _ => error,
     })?;
-    Ok(with_regular_facts(file)?.0)
+    require_regular(file)
 }
 
 /// Also opens an anonymous pipe from the shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may block.
@@ -436,11 +417,10 @@ pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-fn with_regular_facts(file: File) -> io::Result<(File, Stat)> {
-    let facts = fstat(&file)?;
-    match FileType::from_raw_mode(facts.st_mode) {
-        FileType::RegularFile => Ok((file, facts)),
-        _ => Err(not_regular(file.metadata()?.file_type())),
+fn require_regular(file: File) -> io::Result<File> {
+    match file.metadata()?.file_type() {
+        kind if kind.is_file() => Ok(file),
+        kind => Err(not_regular(kind)),
     }
 }
 
@@ -482,8 +462,8 @@ mod directory_tests {
     fn nothing_leads_out_with_openat2_and_without() {
         let (_place, root) = tree();
         let ways: [Open; 2] = [
-            |root, path| root.open_below(path, OFlags::RDONLY, Mode::empty()),
-            |root, path| root.walk_below(path, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty()),
+            |root, path| root.open_below(path, OFlags::RDONLY),
+            |root, path| root.walk_below(path, OFlags::RDONLY | OFlags::NOFOLLOW),
         ];
         for open in ways {
             for path in ["inside/file", "inside", "./inside/deep", "."] {

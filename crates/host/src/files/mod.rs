@@ -13,11 +13,12 @@ mod owner;
 mod tree;
 
 pub use directory::{
-    Directory, Entry, EntryKind, OPEN_DIRECTORIES, directory_of, open_regular, open_regular_or_pipe, open_regular_with,
+    Directory, Entry, OPEN_DIRECTORIES, directory_of, open_regular, open_regular_or_pipe, open_regular_with,
     read_at_most, read_open_at_most, read_open_text_at_most, read_text_at_most,
 };
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use owner::{MADE_UP_CHARACTERS, OwnDirectory, as_owner_of, has_foreign_owner};
+pub use rustix::fs::FileType;
 pub use tree::Tree;
 
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;

@@ -1,10 +1,9 @@
 //! A directory tree whose files have one owner, such as a data directory.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -67,26 +66,23 @@ impl Tree {
     }
 
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
-        Ok(self.open_with_facts(below.as_ref(), flags)?.0)
-    }
-
-    pub fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
+        let below = below.as_ref();
         let opened = match self.door_of(below) {
-            Some((door, behind)) => self.go_through(door)?.open_with_facts(behind, flags),
-            None => self.root.open_with_facts(below, flags),
+            Some((door, behind)) => self.go_through(&door)?.open_file_with(behind, flags),
+            None => self.root.open_file_with(below, flags),
         };
-        let (file, facts) = opened.map_err(|error| match error.raw_os_error() {
+        let file = opened.map_err(|error| match error.raw_os_error() {
             Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "its path contains a symbolic link"),
             _ => error,
         })?;
-        self.require_owner(facts.st_uid)?;
-        Ok((file, facts))
+        self.require_owner(file.metadata()?.uid())?;
+        Ok(file)
     }
 
     /// Metadata of a file, even if this user may not read the file.
     pub fn facts_of(&self, below: &Path) -> io::Result<Stat> {
         match self.door_of(below) {
-            Some((door, behind)) => self.go_through(door)?.facts_below(behind),
+            Some((door, behind)) => self.go_through(&door)?.facts_below(behind),
             None => self.root.facts_below(below),
         }
     }
@@ -115,24 +111,20 @@ impl Tree {
     pub fn directory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
         let below = below.as_ref();
         match self.door_of(below) {
-            Some((door, behind)) if behind.as_os_str().is_empty() => self.go_through(door)?.subdirectory("."),
-            Some((door, behind)) => self.go_through(door)?.subdirectory(behind),
+            Some((door, behind)) if behind.as_os_str().is_empty() => self.go_through(&door)?.subdirectory("."),
+            Some((door, behind)) => self.go_through(&door)?.subdirectory(behind),
             None => self.root.subdirectory(if below.as_os_str().is_empty() { Path::new(".") } else { below }),
         }
     }
 
-    fn door_of<'a>(&self, below: &'a Path) -> Option<(&'a Path, &'a Path)> {
-        let bytes = below.as_os_str().as_bytes();
-        let end = self.doors.iter().find_map(|door| {
-            let rest = bytes.strip_prefix(door.as_bytes())?;
-            let name =
-                if door.ends_with('/') { rest.iter().position(|one| *one == b'/').unwrap_or(rest.len()) } else { 0 };
-            let is_whole = rest.get(name).is_none_or(|one| *one == b'/');
-            (is_whole && (name > 0 || !door.ends_with('/'))).then_some(door.len() + name)
-        })?;
-        let (door, behind) = bytes.split_at(end);
-        let behind = behind.strip_prefix(b"/").unwrap_or(behind);
-        Some((Path::new(OsStr::from_bytes(door)), Path::new(OsStr::from_bytes(behind))))
+    /// Splits a path at its door.
+    fn door_of<'a>(&self, below: &'a Path) -> Option<(PathBuf, &'a Path)> {
+        let depth = |door: &&str| Path::new(door).components().count() + usize::from(door.ends_with('/'));
+        let mut components = below.components();
+        let is_behind = |door: &&&str| below.starts_with(door) && below.components().count() >= depth(door);
+        let depth = self.doors.iter().find(is_behind).map(depth)?;
+        let door = components.by_ref().take(depth).collect();
+        Some((door, components.as_path()))
     }
 
     fn go_through(&self, door: &Path) -> io::Result<Arc<Directory>> {

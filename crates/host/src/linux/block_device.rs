@@ -9,7 +9,7 @@ use procfs::DiskStats;
 
 use super::Error;
 use super::device_number::DeviceNumber;
-use super::machine::{Mount, read_mount};
+use super::machine::read_mount;
 use crate::units::Bytes;
 
 /// Unit of /proc/diskstats, whatever the device's sector size.
@@ -121,8 +121,8 @@ pub fn find_read_ahead(file_device: u64) -> Option<Bytes> {
 fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
     let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };
     let mount = read_mount(path)?;
-    let Mount { file_system, source, .. } = &mount;
-    let reason = format!("its file system is {file_system}");
+    let source = Path::new(mount.mount_source.as_deref().unwrap_or_default());
+    let reason = format!("its file system is {}", mount.fs_type);
     if !source.is_absolute() {
         return Err(no_device(reason));
     }

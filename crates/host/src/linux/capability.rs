@@ -15,7 +15,7 @@ use super::cgroup::{
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
 use super::machine::{read_file_system, read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
-use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
+use super::page_cache::{DROP_CACHES, PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
 use crate::failure::{AS_OWNER, Capability, Explain as _, Lack, quote_argument};
 use crate::files::Tree;
@@ -26,7 +26,6 @@ type Found = Result<String, Lack>;
 const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 
 const SCRATCH_BYTES: usize = 4 << 20;
-const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
@@ -119,7 +118,7 @@ fn why_not_cached(file_system: &str) -> Option<&'static str> {
 fn check_eviction(target: &HostTarget) -> Found {
     // A file system in memory never evicts.
     let temporary = env::temp_dir();
-    let is_on_disk = read_mount(&temporary).is_ok_and(|mount| why_not_cached(&mount.file_system).is_none());
+    let is_on_disk = read_mount(&temporary).is_ok_and(|mount| why_not_cached(&mount.fs_type).is_none());
     let directory = if is_on_disk { temporary } else { "/var/tmp".into() };
     let (stayed, pages) = evict_scratch_file(&directory)?;
     // Pages in use stay cached. If more than 5 % stay, the file system does not evict.
@@ -203,7 +202,7 @@ fn check_direct_io(target: &HostTarget) -> Found {
     match tried {
         Ok(what) => Ok(format!("O_DIRECT reads of {what} work")),
         Err(Error::File { path, source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
-            let file_system = read_mount(&path).map_or("this file system".to_owned(), |mount| mount.file_system);
+            let file_system = read_mount(&path).map_or("this file system".to_owned(), |mount| mount.fs_type);
             Err(Lack::new(format!("{file_system} does not support O_DIRECT"), "move the data to ext4, xfs or btrfs"))
         }
         Err(error) => Err(error.into()),

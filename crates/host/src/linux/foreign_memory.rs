@@ -32,23 +32,19 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
     let (address, offset) = first.map_or((0, 0), |segment| (segment.address(), segment.file_range().0));
-    let (start, start_offset) = find_mapping(pid, &shown)?;
-    let moved = start.wrapping_sub(start_offset).wrapping_sub(address.wrapping_sub(offset));
+    let mappings = read_mappings(&pid.to_string(), &shown);
+    let mappings = mappings.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
+    // At the lowest address.
+    let (addresses, start_offset) = mappings.first().ok_or_else(|| Error::Call {
+        action: "find the server's program in its /proc/PID/maps",
+        source: io::ErrorKind::NotFound.into(),
+    })?;
+    let moved = addresses.start.wrapping_sub(*start_offset).wrapping_sub(address.wrapping_sub(offset));
     Ok(symbol.address().wrapping_add(moved))
 }
 
 /// Limits the memory for reading the program's file, whose size its owner chooses.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
-
-/// Lowest address where the program's file is mapped, and the offset there.
-fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
-    let own = read_mappings(&pid.to_string(), program);
-    let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
-    own.first().map(|(addresses, offset)| (addresses.start, *offset)).ok_or_else(|| Error::Call {
-        action: "find the server's program in its /proc/PID/maps",
-        source: io::ErrorKind::NotFound.into(),
-    })
-}
 
 /// Address range in memory, and offset in the mapped file.
 pub(super) type Mapping = (Range<u64>, u64);
@@ -88,8 +84,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut bytes = vec![0; 4 * words];
     read(pid, address, &mut bytes)?;
-    let word = |four: &[u8]| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
-    Ok(Some(bytes.chunks_exact(4).map(word).collect()))
+    Ok(Some(bytes.as_chunks().0.iter().map(|four| u32::from_ne_bytes(*four)).collect()))
 }
 
 /// `None` if null.

@@ -27,13 +27,6 @@ pub struct MachineFacts {
     pub memory_bytes: Bytes,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
-    pub file_system: String,
-    pub source: PathBuf,
-    pub point: PathBuf,
-}
-
 /// Pids are comparable if boot and pid namespace are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
@@ -86,24 +79,22 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
 }
 
 /// Finds the mount by its ID: device numbers mislead on btrfs.
-pub fn read_mount(path: &Path) -> Result<Mount, Error> {
+pub fn read_mount(path: &Path) -> Result<MountInfo, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
     // A chroot hides the mount that contains its directory; process 1's list shows it to root.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
-    let mount = found.ok_or_else(|| Error::Unavailable {
+    found.ok_or_else(|| Error::Unavailable {
         what: "finding the mount of a path",
         reason: format!("/proc/self/mountinfo has no mount {}", status.stx_mnt_id),
         remedy: "in a chroot, run pgthaw as root; otherwise use Linux 5.8 or later".into(),
-    })?;
-    let source = mount.mount_source.unwrap_or_default().into();
-    Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
+    })
 }
 
 pub fn read_file_system(path: &Path) -> String {
-    read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
+    read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.fs_type)
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -280,7 +271,7 @@ mod machine_tests {
     #[test]
     fn knows_its_mounts() {
         let proc = read_mount("/proc/self".as_ref()).unwrap();
-        assert_eq!((proc.file_system.as_str(), proc.point.as_path()), ("proc", Path::new("/proc")));
+        assert_eq!((proc.fs_type.as_str(), proc.mount_point.as_path()), ("proc", Path::new("/proc")));
         assert!(read_mount("/nowhere/at/all".as_ref()).is_err());
         assert!(read_free_bytes("/var/tmp".as_ref()).unwrap().0 > 0);
     }

@@ -1,6 +1,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::fs::File;
+use std::iter::successors;
 use std::ops::Add;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -106,14 +107,9 @@ pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
 
 /// Faster than `read_children` if the kernel lists each process's children.
 pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
-    let listed = open(pid).and_then(|process| process.tasks()).and_then(|tasks| {
-        let mut children = Vec::new();
-        for task in tasks.flatten() {
-            children.extend(task.children()?);
-        }
-        Ok(children)
-    });
-    listed.or_else(|_| read_children(pid))
+    let tasks = open(pid).and_then(|process| process.tasks());
+    let listed = tasks.and_then(|tasks| tasks.flatten().map(|task| task.children()).collect::<ProcResult<Vec<_>>>());
+    listed.map(|children| children.concat()).or_else(|_| read_children(pid))
 }
 
 pub fn read_parent(pid: u32) -> Result<u32, Error> {
@@ -124,30 +120,13 @@ pub fn read_parent(pid: u32) -> Result<u32, Error> {
 }
 
 pub fn count_busy(pids: &[u32]) -> Busy {
-    let mut busy = Busy::default();
-    for state in pids.iter().filter_map(|pid| read_status(*pid).ok()?.state().ok()) {
-        match state {
-            ProcState::Running => busy.running += 1,
-            ProcState::Waiting => busy.waiting += 1,
-            _ => {}
-        }
-    }
-    busy
+    let states: Vec<_> = pids.iter().filter_map(|pid| read_status(*pid).ok()?.state().ok()).collect();
+    let count = |wanted| states.iter().filter(|state| **state == wanted).count() as u32;
+    Busy { running: count(ProcState::Running), waiting: count(ProcState::Waiting) }
 }
 
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessActivity {
-    pub is_running: bool,
-    pub start_ticks: u64,
-}
-
-pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
-    let status = read_status(pid)?;
-    Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
 /// Reads a process's state repeatedly. Keeping /proc/PID/stat open halves the cost, and excludes a later process with
@@ -423,14 +402,8 @@ fn cpu_of(stat: &Stat) -> Duration {
 fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
     // The process list is not atomic, so parents may form a cycle.
     let mut passed = HashSet::new();
-    let mut at = pid;
-    while !roots.contains(&at) {
-        match parents.get(&at) {
-            Some(parent) if passed.insert(at) => at = *parent,
-            _ => return false,
-        }
-    }
-    true
+    let lineage = successors(Some(pid), |at| parents.get(at).copied());
+    lineage.take_while(|at| passed.insert(*at)).any(|at| roots.contains(&at))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Files {
     fn find(path: &Path) -> Result<Files, Error> {
         let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
         if major(metadata.dev()) == 0 {
-            let file_system = read_mount(path)?.file_system;
+            let file_system = read_mount(path)?.fs_type;
             return Err(Error::Unavailable {
                 what: "setting the read-ahead",
                 reason: format!("{file_system} ignores its disk's read-ahead setting"),
@@ -139,9 +139,8 @@ impl Files {
 
     fn lock(&self, state: &File) -> Result<bool, Error> {
         match state.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(Error::setting("lock", &self.state, error)),
+            locked => Ok(locked.is_ok()),
         }
     }
 

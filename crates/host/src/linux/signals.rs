@@ -43,11 +43,8 @@ pub fn send(pid: u32, signal: i32) {
 
 /// Whether the terminal sent the signal to the whole process group.
 pub fn is_typed(signal: i32) -> bool {
-    matches!(signal, libc::SIGINT | libc::SIGQUIT) && is_in_foreground()
-}
-
-fn is_in_foreground() -> bool {
-    procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
+    let own = || procfs::process::Process::myself().and_then(|own| own.stat());
+    matches!(signal, libc::SIGINT | libc::SIGQUIT) && own().is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
 /// Ends this process by the signal that ended its job, without a second core dump.

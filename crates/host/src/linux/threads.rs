@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{iter, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,7 +21,7 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
         let start = |number: usize| thread::Builder::new().spawn_scoped(scope, move || work(number)).ok();
         let others: Vec<_> = (1..count).map_while(start).collect();
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
-        std::iter::once(own).chain(others.into_iter().map(thread::ScopedJoinHandle::join)).collect()
+        iter::once(own).chain(others.into_iter().map(thread::ScopedJoinHandle::join)).collect()
     })
 }
 
@@ -32,15 +32,8 @@ pub fn count_processors() -> usize {
 
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let work_some = |_| {
-        let mut done = Vec::new();
-        loop {
-            match next.fetch_add(1, Ordering::Relaxed) {
-                at if at < count => done.push((at, work(at))),
-                _ => return done,
-            }
-        }
-    };
+    let places = || iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|at| *at < count);
+    let work_some = |_| places().map(|at| (at, work(at))).collect::<Vec<_>>();
     let done = on_threads(threads, work_some).into_iter();
     let mut done: Vec<(usize, T)> = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect();
     done.sort_unstable_by_key(|(at, _)| *at);

@@ -161,13 +161,12 @@ impl<'a> Model<'a> {
             let views: Vec<ClassView> =
                 (0..self.bins.len()).map(|class| self.look_at_class(class, &missing[class], Moment::Steady)).collect();
             let dropped = views.iter().map(|view| view.read_pages).sum::<f64>() / self.server.os_pages;
-            for (class, view) in views.iter().enumerate() {
-                for (bin, change) in view.marks.iter().enumerate() {
-                    let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's method; a page loses its mark when it is requested or evicted.
-                    let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
-                    self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
-                }
+            let changes = views.iter().flat_map(|view| &view.marks);
+            let all_marks = self.steady_marks.iter_mut().flatten();
+            for ((marks, change), bin) in all_marks.zip(changes).zip(self.bins.iter().flatten()) {
+                // Newton's method; a page loses its mark when it is requested or evicted.
+                let step = (change - *marks * dropped) / (bin.weight + dropped).max(f64::MIN_POSITIVE);
+                *marks = (*marks + step).clamp(0.0, bin.pages);
             }
         }
     }
@@ -192,27 +191,21 @@ impl<'a> Model<'a> {
 
     fn look(&self, moment: Moment) -> View {
         let all_missing = self.all_missing(moment);
-        let (mut pages, mut resident) = (0.0, 0.0);
-        for (class, bins) in self.bins.iter().enumerate() {
-            for (place, bin) in bins.iter().enumerate() {
-                resident += bin.pages * (1.0 - all_missing[class][place]);
-                pages += bin.pages;
-            }
-        }
+        let bins = || self.bins.iter().flatten().zip(all_missing.iter().flatten());
+        let resident: f64 = bins().map(|(bin, missing)| bin.pages * (1.0 - missing)).sum();
+        let pages: f64 = bins().map(|(bin, _)| bin.pages).sum();
         let by_class: Vec<ClassView> =
             (0..self.bins.len()).map(|class| self.look_at_class(class, &all_missing[class], moment)).collect();
         let sum = |of: fn(&ClassView) -> f64| by_class.iter().map(of).sum::<f64>();
-        let (misses, read_pages, reads) =
-            (sum(|view| view.misses), sum(|view| view.read_pages), sum(|view| view.reads));
+        let (read_pages, reads) = (sum(|view| view.read_pages), sum(|view| view.reads));
         let workload = self.workload;
         let demand = Demand {
             cpu_seconds: workload.hit_seconds + sum(|view| view.work) * workload.read_seconds,
-            misses,
+            misses: sum(|view| view.misses),
             reads,
             bytes: read_pages * self.server.block_bytes,
         };
-        let is_warming = moment == Moment::Now && self.is_warming();
-        let warmer = self.warmer.filter(|_| is_warming);
+        let warmer = self.warmer.filter(|_| moment == Moment::Now && self.is_warming());
         let flow = compute_flow(workload.clients, self.server.cores, demand, &self.server.device, warmer);
         let without = |(class, view): (usize, &ClassView)| {
             let runs = workload.classes[class].accesses / workload.classes[class].run_pages;
@@ -295,11 +288,6 @@ impl<'a> Model<'a> {
         view
     }
 
-    fn capacity(&self) -> f64 {
-        let Server { buffers_pages, os_pages, .. } = self.server;
-        if buffers_pages.is_finite() { os_pages.max(*buffers_pages) } else { *os_pages }
-    }
-
     fn is_warming(&self) -> bool {
         self.warmer
             .is_some_and(|warmer| self.warm_step < warmer.steps.len() && self.seconds >= warmer.begins_after_seconds)
@@ -327,20 +315,17 @@ impl<'a> Model<'a> {
         self.transactions += transactions;
         let read_pages: f64 = view.by_class.iter().map(|class| class.read_pages).sum();
         let dropped = self.full_since.map_or(0.0, |_| read_pages / self.server.os_pages);
-        for (class, seen) in view.by_class.iter().enumerate() {
-            for (bin, change) in seen.marks.iter().enumerate() {
-                let marks = &mut self.marks[class][bin];
-                *marks = (*marks + (change - *marks * dropped) * transactions).clamp(0.0, self.bins[class][bin].pages);
-            }
+        let changes = view.by_class.iter().flat_map(|class| &class.marks);
+        for ((marks, change), bin) in self.marks.iter_mut().flatten().zip(changes).zip(self.bins.iter().flatten()) {
+            *marks = (*marks + (change - *marks * dropped) * transactions).clamp(0.0, bin.pages);
         }
         if self.full_since.is_none() {
-            for (class, seen) in view.by_class.iter().enumerate() {
-                for (bin, share) in seen.ahead.iter().enumerate() {
-                    self.ahead[class][bin] += share * transactions;
-                }
-            }
+            let shares = view.by_class.iter().flat_map(|class| &class.ahead);
+            self.ahead.iter_mut().flatten().zip(shares).for_each(|(ahead, share)| *ahead += share * transactions);
             let pages: f64 = self.bins.iter().flatten().map(|bin| bin.pages).sum();
-            if view.point.resident_share * pages >= self.capacity() {
+            let Server { buffers_pages, os_pages, .. } = *self.server;
+            let capacity = if buffers_pages.is_finite() { os_pages.max(buffers_pages) } else { os_pages };
+            if view.point.resident_share * pages >= capacity {
                 self.full_since = Some(self.transactions);
             }
         }
@@ -412,10 +397,8 @@ impl ForecastPoint {
 
     pub(super) fn is_finite(&self) -> bool {
         let ForecastPoint { seconds, transactions, tps, reads_per_second, .. } = *self;
-        let ForecastPoint { reading_share, pages_per_transaction, resident_share, .. } = *self;
-        [seconds, transactions, tps, reads_per_second, reading_share, pages_per_transaction, resident_share]
-            .into_iter()
-            .all(f64::is_finite)
+        let shares = [self.reading_share, self.pages_per_transaction, self.resident_share];
+        [seconds, transactions, tps, reads_per_second].into_iter().chain(shares).all(f64::is_finite)
     }
 }
 
@@ -432,12 +415,11 @@ pub struct Forecast {
 impl Forecast {
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         let level = share * self.steady_tps;
-        self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
+        self.last_crossing(|point| point.tps - level)
     }
 
     pub fn seconds_to_warm(&self) -> Option<f64> {
-        let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
-        self.last_crossing(ForecastPoint::is_warm, excess)
+        self.last_crossing(|point| WARM_SHARE - point.pages_per_transaction)
     }
 
     pub fn transactions_after(&self, seconds: f64) -> f64 {
@@ -452,12 +434,9 @@ impl Forecast {
         }
     }
 
-    fn last_crossing(
-        &self,
-        there: impl Fn(&ForecastPoint) -> bool,
-        excess: impl Fn(&ForecastPoint) -> f64,
-    ) -> Option<f64> {
-        let Some(before) = self.points.iter().rposition(|point| !there(point)) else {
+    /// Time from which `excess` is never again below 0.
+    fn last_crossing(&self, excess: impl Fn(&ForecastPoint) -> f64) -> Option<f64> {
+        let Some(before) = self.points.iter().rposition(|point| excess(point) < 0.0) else {
             return self.points.first().map(|point| point.seconds);
         };
         let (one, other) = (&self.points[before], self.points.get(before + 1)?);

@@ -62,7 +62,14 @@ impl Runs {
                 *misses += asked;
             }
         }
-        Runs { steps: average(&sums) }
+        let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
+        let average = |(sum, misses): (Taken, f64)| {
+            if misses > 0.0 {
+                last = sum.with(Taken::default(), |sum, _| sum / misses);
+            }
+            last
+        };
+        Runs { steps: sums.into_iter().map(average).collect() }
     }
 
     /// `missing` is the missing share of the pages, 0 to 1.
@@ -82,17 +89,6 @@ impl Taken {
             reading: of(self.reading, other.reading),
         }
     }
-}
-
-fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
-    let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
-    let each = |(sum, misses): &(Taken, f64)| {
-        if *misses > 0.0 {
-            last = sum.with(Taken::default(), |sum, _| sum / misses);
-        }
-        last
-    };
-    sums.iter().map(each).collect()
 }
 
 /// A file's cached pages and its reader's state (`file_ra_state`).

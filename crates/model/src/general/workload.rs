@@ -263,11 +263,9 @@ impl Popularity {
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
-            Popularity::Zipfian { exponent, rows_per_page, is_permuted: false } => {
-                zipf_bins(pages, *rows_per_page, *exponent)
-            }
-            Popularity::Zipfian { exponent, rows_per_page, is_permuted: true } => {
-                permuted_zipf_bins(pages, *rows_per_page, *exponent)
+            Popularity::Zipfian { exponent, rows_per_page, is_permuted } => {
+                let bins = if *is_permuted { permuted_zipf_bins } else { zipf_bins };
+                bins(pages, *rows_per_page, *exponent)
             }
             Popularity::Gaussian { parameter } => {
                 smooth_bins(pages, |x| (-0.5 * (2.0 * parameter * (x - 0.5)).powi(2)).exp())
@@ -349,9 +347,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     let mut sample = sample_pages(rows_per_page, |share| weight(head + share * (rows - head)));
     sample.sort_by(|one, other| other.total_cmp(one));
     let pages_each = (pages - head) / SAMPLED_BINS as f64;
-    for group in sample.chunks(SAMPLED_PAGES / SAMPLED_BINS) {
-        bins.push(Bin { pages: pages_each, weight: group.iter().sum::<f64>() / group.len() as f64 });
-    }
+    let mean = |group: &[f64]| Bin { pages: pages_each, weight: group.iter().sum::<f64>() / group.len() as f64 };
+    bins.extend(sample.chunks(SAMPLED_PAGES / SAMPLED_BINS).map(mean));
     bins
 }
 

@@ -161,14 +161,12 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 
     fn jacobian(&self) -> Option<OMatrix<f64, Dyn, U3>> {
-        let mut jacobian = OMatrix::<f64, Dyn, U3>::zeros(self.points.len());
-        for (row, (point, weight)) in self.points.iter().zip(&self.weights).enumerate() {
+        let row = |(point, weight): (&Point, &f64)| {
             let (seconds, derivatives) = self.model(point);
-            for (column, derivative) in derivatives.into_iter().enumerate() {
-                jacobian[(row, column)] = weight * derivative / seconds;
-            }
-        }
-        Some(jacobian)
+            derivatives.map(|derivative| weight * derivative / seconds)
+        };
+        let rows = self.points.iter().zip(&self.weights).flat_map(row);
+        Some(OMatrix::<f64, Dyn, U3>::from_row_iterator(self.points.len(), rows))
     }
 }
 

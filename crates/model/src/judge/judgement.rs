@@ -165,10 +165,6 @@ pub enum Undecided {
     Noisy,
 }
 
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
-}
-
 pub fn tell_error(level: f64, error: f64) -> String {
     match error {
         ..0.5 => format!("±{:.1} %", 100.0 * error),
@@ -195,9 +191,11 @@ impl Reason {
     }
 
     pub fn noisy([low, high]: [f64; 2]) -> Reason {
-        let sentence =
-            format!("its throughput varied from {} to {} tps: too noisy to be steady", tell_rate(low), tell_rate(high));
-        Reason::open(Undecided::Noisy, sentence)
+        let (low, high) = (tell_rate(low), tell_rate(high));
+        Reason::open(
+            Undecided::Noisy,
+            format!("its throughput varied from {low} to {high} tps: too noisy to be steady"),
+        )
     }
 }
 

@@ -15,5 +15,6 @@ mod warmth;
 
 pub use fit::{Estimate, Fit, fit_warm_up};
 pub use judgement::{Judgement, Undecided, Verdict, Warmth, tell_error};
-pub use series::{Bucket, Collector, Facts, Reader, Series};
+pub use series::{Bucket, Facts, Reader, Series};
 pub use steps::judge;
+pub use tail::compute_running_median;

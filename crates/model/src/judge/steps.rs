@@ -1,6 +1,6 @@
 use super::judgement::{LEAST_TAIL_SHARE, Reason, tell_error};
 use super::series::tell_rate;
-use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend, compute_running_median};
+use super::tail::{DEEPEST, SAME_LEVEL, SMOOTHED, Tail, Trend, compute_running_median};
 use super::warmth::{Floor, find_warmth, read_floor};
 use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Undecided, Verdict};
@@ -97,14 +97,12 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("no curve of the model fits the measured one")
 }
 
-fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
-    let smooth = compute_running_median(rates);
-    rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
-}
-
 /// The first rule that applies decides, so each rule precedes those that would hide its case.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
-    let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
+    // A finished warm-up still rises by a few percent towards its level.
+    let rise = tail.trend.change;
+    let is_late = tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * rise), LATE_ERRORS);
+    let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && (rise >= LEVELLED_RISE || is_late);
     // With a rate limit, random arrivals can look like a fall.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
@@ -113,7 +111,8 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
         let sentence = format!("it served no transaction in its {:.0} s", series.seconds());
         return Reason::seen(Verdict::NotReached, sentence);
     }
-    let silent = silent_seconds(series, tail);
+    let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
+    let silent = series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds;
     if silent >= SILENT_SECONDS && tail.period.is_none() {
         return Reason::seen(Verdict::Degrading, format!("it served almost nothing in its last {silent:.0} s"));
     }
@@ -170,17 +169,6 @@ fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
     Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)).max(again))
 }
 
-/// A finished warm-up still rises by a few percent towards its level.
-fn has_levelled_off(tail: &Tail) -> bool {
-    let Trend { change, .. } = tail.trend;
-    change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
-}
-
-fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
-    let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
-    series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
-}
-
 fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     let width = series.width_seconds;
     let is_still = |place: &usize| series.buckets[*place].rate().is_some_and(|rate| rate < STILL_SHARE * tail.level);
@@ -227,17 +215,17 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         }
         Verdict::Degrading => None,
     };
-    let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
+    let mean_tps = series.mean_rate();
+    let smooth = compute_running_median(&tail.rates, SMOOTHED);
     let reached = |share: f64| {
-        let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
+        let level = share * steady_tps?;
+        let place = tail.rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level);
+        let measured = place.map(|place| place as f64 * tail.width);
         let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
         measured.or_else(|| if is_level { None } else { promised() })
     };
     let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, REACHED_SHARE].map(reached);
-    let level_lasts_seconds = match (verdict, tail.period) {
-        (Verdict::Periodic, Some(period)) => PERIODS * period as f64 * tail.width,
-        _ => least as f64 * tail.width,
-    };
+    let period = tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64);
     let mut judgement = Judgement {
         verdict,
         reason: reason.sentence,
@@ -245,8 +233,8 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         warmth: None,
         level_share: None,
         steady_from_seconds: is_level.then(|| date_level(series, tail, least)),
-        level_lasts_seconds,
-        period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
+        level_lasts_seconds: period.map_or(least as f64, |period| PERIODS * period) * tail.width,
+        period_seconds: period.map(|period| period * tail.width),
         steady_tps,
         level_error_share: is_level.then(|| level_error(tail, tail.len())),
         mean_tps,

@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::series::{Collector, Facts, Series};
+use super::series::{Facts, Series};
 use crate::WarmUp;
 
 /// Throughput without noise.
@@ -38,7 +38,7 @@ pub fn make_series(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64) -> S
 
 pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, factor: impl Fn(f64) -> f64) -> Series {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     let (mut done, mut wander, mut stalled) = (0.0, 0.0, 0);
     for second in 0..seconds {
         // The sum of twelve uniform numbers is close to normal.

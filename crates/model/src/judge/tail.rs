@@ -24,6 +24,9 @@ const FASTER_SHARE: f64 = 0.05;
 /// A start below this share of the final level is a warm-up.
 const WARMING_SHARE: f64 = 0.75;
 
+/// Neighbours on each side with which single values are smoothed.
+pub(super) const SMOOTHED: usize = 2;
+
 /// Number of values whose mean distinguishes a level from noise.
 const SHORT_LEVEL: usize = 8;
 
@@ -101,29 +104,27 @@ impl Tail {
         let levels = without_period(&rates);
         let end = ((rates.len() as f64 * END_SHARE) as usize).clamp(5.min(rates.len()), rates.len());
         let level = compute_median(levels[rates.len() - end..].to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
-        let logs_of =
-            |rates: &[f64]| -> Vec<f64> { rates.iter().map(|rate| (rate / level).max(DEEPEST).ln()).collect() };
-        let logs = draw_in(&logs_of(&levels));
-        let smooth = compute_running_median(&logs);
+        let logs: Vec<f64> = levels.iter().map(|rate| (rate / level).max(DEEPEST).ln()).collect();
+        let logs = draw_in(&logs);
+        let smooth = compute_running_median(&logs, SMOOTHED);
         let is_slow = |log: &f64| *log < WARMING_SHARE.ln();
         let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
         let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
         let half = rates.len() / 2;
         // pgbench draws random arrivals, so counts scatter by their square root.
         let least = if series.facts.is_rate_limited { (1.0 / (level * width)).min(1.0) } else { 0.0 };
-        let measure = |logs: &[f64], certain: f64| Noise::measure(logs, certain).at_least(least);
-        let noise = measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
+        let noise = Noise::measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS, least);
         let risen = compute_rising_means(&logs);
         // Once the curve has risen, further rises are noise.
         let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
-        let noise_of_rises = measure(&logs[has_risen..], RISES);
+        let noise_of_rises = Noise::measure(&logs[has_risen..], RISES, least);
         let error = |length: usize, is_above: bool| {
             let of = if is_above { &noise_of_rises } else { &noise };
-            of.step_error(length.max(1), end)
+            of.error_of(&contrast(length.max(1), end))
         };
         let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
         let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
-        let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
+        let mean = |segment: &Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
         let tolerance = |length: usize, is_above: bool| SAME_LEVEL.max(SAME_ERRORS * error(length, is_above));
         let start = find_tail_start(&segments, mean, tolerance);
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
@@ -260,14 +261,20 @@ pub struct Noise {
 
 impl Noise {
     /// Estimates the noise by maximum likelihood, from differences of neighbouring means over 1, 2, 4, ... values with
-    /// the sign `certain` (`FALLS` or `RISES`).
-    pub fn measure(values: &[f64], certain: f64) -> Noise {
+    /// the sign `certain` (`FALLS` or `RISES`). `least`: minimum variance of independent noise.
+    pub fn measure(values: &[f64], certain: f64, least: f64) -> Noise {
+        let sums = prefix_sums(values, |value| value);
         let mut seen = Vec::new();
         let mut length = 1;
         while 3 * length <= values.len() {
-            let differences = compute_differences(values, length);
+            let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
+            let differences: Vec<f64> = (0..=values.len() - 2 * length).map(at).collect();
             let squares = differences.iter().map(|difference| (difference * certain).max(0.0).powi(2)).sum::<f64>();
-            let parts = Noise::unit_parts().map(|part| part.error_of(&contrast(length, length)).powi(2));
+            let parts: [f64; TIMES.len()] = std::array::from_fn(|place| {
+                let mut part = Noise { variances: [0.0; TIMES.len()] };
+                part.variances[place] = 1.0;
+                part.error_of(&contrast(length, length)).powi(2)
+            });
             let weight = values.len() as f64 / (2 * length) as f64;
             seen.push((2.0 * squares / differences.len() as f64, weight, parts));
             length *= 2;
@@ -276,7 +283,8 @@ impl Noise {
         let mut variances = [begin / TIMES.len() as f64; TIMES.len()];
         for _ in 0..ROUNDS {
             // Multiplicative steps, for gamma-distributed squares.
-            let expected: Vec<f64> = seen.iter().map(|(.., parts)| sum_of(&variances, parts)).collect();
+            let sum = |parts: &[f64]| variances.iter().zip(parts).map(|(variance, part)| variance * part).sum::<f64>();
+            let expected: Vec<f64> = seen.iter().map(|(.., parts)| sum(parts).max(f64::MIN_POSITIVE)).collect();
             for (place, variance) in variances.iter_mut().enumerate() {
                 let of = |power: i32, with_square: bool| -> f64 {
                     let terms = seen.iter().zip(&expected).map(|((square, weight, parts), expected)| {
@@ -290,21 +298,8 @@ impl Noise {
                 }
             }
         }
-        variances[0] = variances[0].max(LEAST_SIGMA.powi(2));
+        variances[0] = variances[0].max(LEAST_SIGMA.powi(2)).max(least);
         Noise { variances }
-    }
-
-    fn at_least(mut self, variance: f64) -> Noise {
-        self.variances[0] = self.variances[0].max(variance);
-        self
-    }
-
-    fn unit_parts() -> [Noise; TIMES.len()] {
-        std::array::from_fn(|place| {
-            let mut variances = [0.0; TIMES.len()];
-            variances[place] = 1.0;
-            Noise { variances }
-        })
     }
 
     pub fn error_of(&self, weights: &[f64]) -> f64 {
@@ -325,10 +320,6 @@ impl Noise {
     pub fn level_error(&self, values: usize) -> f64 {
         self.error_of(&vec![1.0 / values as f64; values])
     }
-
-    pub fn step_error(&self, before: usize, after: usize) -> f64 {
-        self.error_of(&contrast(before, after))
-    }
 }
 
 /// Weights of the later mean minus the earlier mean.
@@ -338,18 +329,8 @@ fn contrast(before: usize, after: usize) -> Vec<f64> {
     weights
 }
 
-fn sum_of(variances: &[f64; TIMES.len()], parts: &[f64; TIMES.len()]) -> f64 {
-    variances.iter().zip(parts).map(|(variance, part)| variance * part).sum::<f64>().max(f64::MIN_POSITIVE)
-}
-
-fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
-    let sums = prefix_sums(values, |value| value);
-    let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
-    (0..=values.len() - 2 * length).map(at).collect()
-}
-
 pub fn draw_in(values: &[f64]) -> Vec<f64> {
-    let middles = compute_medians_around(values, 4);
+    let middles = compute_running_median(values, 4);
     let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
     let reach = DRAWN_IN * compute_robust_sigma(&away).max(LEAST_SIGMA);
     middles.iter().zip(&away).map(|(middle, away)| middle + away.clamp(-reach, reach)).collect()
@@ -511,11 +492,8 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
-    compute_medians_around(values, 2)
-}
-
-fn compute_medians_around(values: &[f64], reach: usize) -> Vec<f64> {
+/// Medians of each value with `reach` values on both sides.
+pub fn compute_running_median(values: &[f64], reach: usize) -> Vec<f64> {
     let window = |place: usize| &values[place.saturating_sub(reach)..(place + reach + 1).min(values.len())];
     (0..values.len()).filter_map(|place| compute_median(window(place).to_vec())).collect()
 }
@@ -557,7 +535,7 @@ mod noise_tests {
         let of = |seed: u64| {
             let values: Vec<f64> =
                 noise(400, rho, seed).iter().enumerate().map(|(place, value)| value + slope * place as f64).collect();
-            Noise::measure(&values, FALLS).level_error(50)
+            Noise::measure(&values, FALLS, 0.0).level_error(50)
         };
         compute_median((0..40).map(of).collect()).unwrap()
     }
@@ -683,6 +661,6 @@ mod statistics_tests {
 
     #[test]
     fn single_outliers_vanish_in_the_running_median() {
-        assert_eq!(compute_running_median(&[1.0, 1.0, 9.0, 1.0, 1.0]), [1.0; 5]);
+        assert_eq!(compute_running_median(&[1.0, 1.0, 9.0, 1.0, 1.0], SMOOTHED), [1.0; 5]);
     }
 }

@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::synthetic::{Noise, Shape, make_modulated, make_series};
-use super::{Bucket, Collector, Facts, Series, Undecided};
+use super::{Bucket, Facts, Series, Undecided};
 use super::{Judgement, Verdict, judge};
 use crate::{WarmUp, compute_median};
 
@@ -186,7 +186,7 @@ fn curves_with_a_known_truth() {
 #[test]
 fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() {
     let series = |seconds: u32, reads: &dyn Fn(u32) -> Option<f64>| {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for second in 0..seconds {
             let rate = if second < 8 { 1000.0 } else { 20_000.0 };
             let start = f64::from(second);
@@ -210,7 +210,7 @@ fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() 
 #[test]
 fn a_limited_rate_proves_nothing_but_its_reads_may() {
     let series = |reads: Option<f64>, is_rate_limited: bool| {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for second in 0..600 {
             let start = f64::from(second);
             collector.add(start, start + 1.0, 5000.0 + f64::from(second % 7), reads);
@@ -234,7 +234,7 @@ fn counts_at_random_are_no_trend() {
     let mut moved = Vec::new();
     for (rate, seed) in [3.0, 20.0, 400.0].into_iter().flat_map(|rate| (0..40).map(move |seed| (rate, seed))) {
         let mut random = StdRng::seed_from_u64(9000 + seed);
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         let (mut due, mut second) = (0.0, 0);
         let mut counts = [0.0_f64; 120];
         while due < 120.0 {
@@ -362,7 +362,7 @@ proptest::proptest! {
         flat in proptest::bool::ANY,
         pages in proptest::option::of(0.0..1e12_f64),
     ) {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for (second, rate) in (0..).map(f64::from).zip(&rates) {
             let Some(rate) = rate else { continue };
             collector.add(second, second + 1.0, if flat { rates[0].unwrap_or(0.0) } else { *rate }, None);

@@ -1,4 +1,4 @@
-use super::judgement::{Warmth, percent};
+use super::judgement::Warmth;
 use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
 use crate::WARM_SHARE;
@@ -82,12 +82,10 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     let least_pages = pages.unwrap_or(0.0) * OWN_RISE;
     let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
     if approach.unfinished > LIKELY && !tail.has_leapt() {
-        let share = percent(approach.share);
+        let ended = format!("that the run ended at {:.0} % of the warm throughput", 100.0 * approach.share);
         return match approach.unfinished > CERTAIN {
-            true => {
-                Warmth::known(false, format!("the rise shows that the run ended at {share} of the warm throughput"))
-            }
-            false => unknown(format!("the rise suggests that the run ended at {share} of the warm throughput")),
+            true => Warmth::known(false, format!("the rise shows {ended}")),
+            false => unknown(format!("the rise suggests {ended}")),
         };
     }
     // For a short time, a warm hot part and a slow rise of the rest look like a warm server.

@@ -17,6 +17,8 @@ typedef long long s64;
 #define __type(name, value) typeof(value) *name
 #define MAP(name, kind, entries, key_type, value_type) \
     struct { __uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); } name SEC(".maps")
+#define FLAGGED_MAP(name, kind, entries, key_type, value_type, flags) \
+    struct { __uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); __uint(map_flags, flags); } name SEC(".maps")
 #define RING(name, bytes) \
     struct { __uint(type, MAP_RING); __uint(max_entries, bytes); } name SEC(".maps")
 // Keeps clang from merging code paths that the verifier must check separately.
@@ -26,7 +28,6 @@ typedef long long s64;
 // include/uapi/linux/bpf.h: helper numbers, map types, flags.
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
@@ -37,9 +38,8 @@ static long (*const bpf_ringbuf_output)(void *ring, void *record, u64 bytes, u64
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
-static u64 (*const bpf_get_attach_cookie)(void *context) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_HASH = 5, MAP_LRU_HASH = 9, MAP_QUEUE = 22, MAP_RING = 27, NO_PREALLOC = 1, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MAP_RING = 27, NO_PREALLOC = 1, MMAPABLE = 1 << 10, NOEXIST = 1 };
 enum { NO_WAKEUP = 1, FORCE_WAKEUP = 2 };
 
 // Reads a member of a structure whose type the verifier does not know. CO-RE relocates the offset.

@@ -1,52 +1,41 @@
+use std::iter::successors;
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, Program};
 use aya::sys::{Stats, enable_stats};
-use aya::{Btf, BtfError, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader};
 
+use super::refusal;
 use crate::Error;
 use crate::time::{ProbeCost, ProgramCost};
-use host::linux;
 use host::linux::capability::{BPF_REMEDY, counts_program_time};
 use host::linux::process::has_kernel_pids;
 
 pub const REBUILD: &str = "rebuild pgthaw: its BPF object file does not match it";
 
-/// The kernel's type information (BTF), and a loader with a copy of it.
-pub struct Loading {
-    pub types: Btf,
-    pub loader: EbpfLoader<'static>,
-}
-
-impl Loading {
-    /// Fails in a child pid namespace, because the kernel reports the host's pids.
-    pub fn open() -> Result<Loading, Error> {
-        if !has_kernel_pids()? {
-            let remedy = "run pgthaw on the host, not in a container";
-            return Err(refusal("pgthaw runs in its own pid namespace", remedy));
-        }
-        Loading::read().map_err(|error| {
-            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
-            refusal(&format!("the kernel has no type information (BTF): {}", tell(&error)), kernel)
-        })
+/// The kernel's type information (BTF), and a loader with a copy of it. Fails in a child pid namespace, because the
+/// kernel reports the host's pids.
+pub fn open_loader() -> Result<(Btf, EbpfLoader<'static>), Error> {
+    if !has_kernel_pids()? {
+        let remedy = "run pgthaw on the host, not in a container";
+        return Err(refusal("pgthaw runs in its own pid namespace", remedy));
     }
-
-    /// The loader parses its own copy of the BTF, in parallel if a thread is available.
-    fn read() -> Result<Loading, BtfError> {
-        thread::scope(|scope| {
-            let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
-            let loader = EbpfLoader::new();
-            let types = match types {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                Err(_) => Btf::from_sys_fs(),
-            };
-            Ok(Loading { types: types?, loader })
-        })
-    }
+    // The loader parses its own copy of the BTF, in parallel if a thread is available.
+    let (types, loader) = thread::scope(|scope| {
+        let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
+        let loader = EbpfLoader::new();
+        let join = |thread: ScopedJoinHandle<_>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (types.map_or_else(|_| Btf::from_sys_fs(), join), loader)
+    });
+    let types = types.map_err(|error| {
+        let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
+        refusal(&format!("the kernel has no type information (BTF): {}", tell(&error)), kernel)
+    })?;
+    Ok((types, loader))
 }
 
 pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<BtfTracePointLinkId, Error> {
@@ -102,23 +91,12 @@ pub fn refused(error: impl std::error::Error) -> Error {
     refusal(&tell(&error), BPF_REMEDY)
 }
 
-pub fn refusal(reason: &str, remedy: &str) -> Error {
-    Error::Linux(linux::Error::Unavailable {
-        what: "loading a BPF program",
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    })
-}
-
 fn tell(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
+    for more in successors(error.source(), |error| error.source()).map(ToString::to_string) {
         if !told.contains(&more) {
             told = format!("{told}: {more}");
         }
-        source = error.source();
     }
     // Keeps the first line: the verifier's log may be pages long.
     told.lines().next().unwrap_or_default().to_owned()

@@ -6,16 +6,20 @@ mod pages;
 mod time;
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Error;
-use crate::pages::{PageWatch, PagesRoom, WatchedFile};
-use crate::time::{ProbeOptions, TimeSource};
+use crate::pages::{PageWatch, WatchedFile};
+use crate::time::TimeSource;
+#[cfg(probes)]
+pub use pages::{forget_pages_ahead, open_pages_ahead};
 
-pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Box<dyn TimeSource>, Error> {
+/// Does not report file calls shorter than `slow_calls.0`, as explained at `SLOW_CALLS`.
+pub fn open_time_probe(postmaster_pid: u32, slow_calls: (Duration, u32)) -> Result<Box<dyn TimeSource>, Error> {
     #[cfg(probes)]
-    return Ok(Box::new(time::TimeProbe::open(postmaster_pid, options)?));
+    return Ok(Box::new(time::TimeProbe::open(postmaster_pid, slow_calls)?));
     #[cfg(not(probes))]
-    Err(missing((postmaster_pid, options)))
+    Err(missing((postmaster_pid, slow_calls)))
 }
 
 /// Watches files in units of `unit_pages` pages, a power of two. Reads `control` to verify that the kernel and stat
@@ -27,25 +31,19 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
     Err(missing((files, unit_pages, control)))
 }
 
-/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. A concurrent
-/// `open_page_probe` waits, and fails if this fails.
-pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
-    #[cfg(probes)]
-    pages::open_ahead(room);
-    #[cfg(not(probes))]
-    drop(room);
-}
+#[cfg(not(probes))]
+pub fn open_pages_ahead(_room: impl FnOnce() -> Option<crate::pages::PagesRoom>) {}
 
-pub fn forget_pages_ahead() {
-    #[cfg(probes)]
-    pages::forget_ahead();
-}
+#[cfg(not(probes))]
+pub fn forget_pages_ahead() {}
 
 #[cfg(not(probes))]
 fn missing<T>(_wanted: T) -> Error {
-    Error::Linux(host::linux::Error::Unavailable {
-        what: "loading a BPF program",
-        reason: "this pgthaw was built without the feature ebpf or without clang".into(),
-        remedy: "install clang and build with the default features: cargo build --release".into(),
-    })
+    let reason = "this pgthaw was built without the feature ebpf or without clang";
+    refusal(reason, "install clang and build with the default features: cargo build --release")
+}
+
+fn refusal(reason: &str, remedy: &str) -> Error {
+    let (reason, remedy) = (reason.to_owned(), remedy.to_owned());
+    Error::Linux(host::linux::Error::Unavailable { what: "loading a BPF program", reason, remedy })
 }

@@ -9,8 +9,9 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
-use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
+use super::step::{LOG_DEVICE, Means, SeenCall, Step};
 use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
+use crate::top::CheckpointPhase;
 use host::units::{Bytes, group_digits};
 use postgres::LockProcess;
 
@@ -244,7 +245,10 @@ impl<'a> Seen<'a> {
 
     fn clients(&self) -> Option<(StallKind, String)> {
         let waiting = self.now.of_classes(&["Client"]);
-        if self.now.backends < SOMEBODY || !self.is_with_clients() || self.grew(&BLOCKED) >= self.many() {
+        // Tolerates short lock waits when all clients return at once.
+        let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
+        let is_with_clients = with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds;
+        if self.now.backends < SOMEBODY || !is_with_clients || self.grew(&BLOCKED) >= self.many() {
             return None;
         }
         let (kind, what, whom) = match self.clients_pause() {
@@ -255,16 +259,11 @@ impl<'a> Seen<'a> {
         Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
-    /// True if backends mostly wait for clients. Tolerates short lock waits when all clients return at once.
-    fn is_with_clients(&self) -> bool {
-        let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
-        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
-    }
-
+    /// Steps in which backends mostly wait for clients.
     fn steps_with_clients(&self) -> Vec<&Step> {
         let is_with_client = |step: &&Step| {
-            let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
-            waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends.count
+            let waits = step.waits.iter().filter(|((class, _), _)| class == "Client");
+            waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends
         };
         self.during.iter().filter(is_with_client).collect()
     }
@@ -437,15 +436,12 @@ impl<'a> Seen<'a> {
             (Some(log), Some(other)) => {
                 let is_behind = log.longest.call.device == other.longest.call.device
                     && bytes_of(&other) >= MUCH_MORE * bytes_of(&log);
-                Some(if is_behind || !self.waits_for_log() { other } else { log })
+                let grown = self.now.grown(&self.then, &["LWLock", "IO"]);
+                let waits_for_log = grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"));
+                Some(if is_behind || !waits_for_log { other } else { log })
             }
             (log, other) => log.or(other),
         }
-    }
-
-    fn waits_for_log(&self) -> bool {
-        let grown = self.now.grown(&self.then, &["LWLock", "IO"]);
-        grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
     /// Cause: a saturated device or, if not `is_saturated`, something before the device, such as a cgroup's limit.
@@ -465,7 +461,7 @@ impl<'a> Seen<'a> {
 
     fn checkpoint_doing(&self) -> Option<&'static str> {
         let phases: Vec<CheckpointPhase> = self.during.iter().filter_map(|step| step.checkpoint).collect();
-        let writes = phases.iter().filter(|phase| **phase == CheckpointPhase::Writes).count();
+        let writes = phases.iter().filter(|phase| **phase == CheckpointPhase::Writing).count();
         (!phases.is_empty()).then(|| if writes * 2 >= phases.len() { "wrote buffers" } else { "synced files" })
     }
 

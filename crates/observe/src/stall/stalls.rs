@@ -6,7 +6,8 @@ use crate::stall::sentence::{BLOCKED, Stall, StallKind, name_stall};
 use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
-const STEPS_OF_SECOND: usize = 4;
+/// With readings every `LOOK`.
+pub const STEPS_OF_SECOND: usize = 4;
 
 /// Time with which a stall is compared.
 const SECONDS_BEFORE: usize = 30;
@@ -30,12 +31,6 @@ pub struct Stalls {
     dropped: usize,
     pub(super) finished: Vec<Stall>,
     pub(super) ongoing: Option<Stall>,
-}
-
-impl Default for Stalls {
-    fn default() -> Stalls {
-        Stalls::new(STEPS_OF_SECOND)
-    }
 }
 
 impl Stalls {
@@ -62,11 +57,8 @@ impl Stalls {
     }
 
     pub fn end(&mut self) {
-        let new = Stalls::new(self.steps_of_second);
-        let finder = std::mem::replace(&mut self.finder, new.finder.clone());
-        let last = finder.finish().and_then(|span| self.describe(&span, true));
-        *self = Stalls { finished: std::mem::take(&mut self.finished), ..new };
-        self.finished.extend(last);
+        let ended = std::mem::replace(self, Stalls::new(self.steps_of_second));
+        self.finished = ended.finish(true);
     }
 
     /// Stalls in progress, or ended since `since_ms` (Unix time in milliseconds).
@@ -75,8 +67,9 @@ impl Stalls {
         ended.chain(&self.ongoing).cloned().collect()
     }
 
-    pub fn finish(mut self) -> Vec<Stall> {
-        let last = self.finder.clone().finish().and_then(|span| self.describe(&span, false));
+    /// `has_ended`: whether a stall in progress ends now.
+    pub fn finish(mut self, has_ended: bool) -> Vec<Stall> {
+        let last = self.finder.clone().finish().and_then(|span| self.describe(&span, has_ended));
         self.finished.extend(last);
         self.finished
     }
@@ -88,8 +81,7 @@ impl Stalls {
         let steps = self.steps.make_contiguous();
         let (before, during) =
             (steps.get(begin.saturating_sub(SECONDS_BEFORE * self.steps_of_second)..begin)?, steps.get(begin..end)?);
-        let backends =
-            |steps: &[Step]| steps.iter().map(|step| step.backends.count).sum::<f64>() / steps.len().max(1) as f64;
+        let backends = |steps: &[Step]| steps.iter().map(|step| step.backends).sum::<f64>() / steps.len().max(1) as f64;
         // In samples, a lone waiter does not explain a lower transaction rate.
         if self.steps_of_second == 1 && Means::of(during).of_classes(&BLOCKED) < VICTIMS_OF_SAMPLES {
             return None;

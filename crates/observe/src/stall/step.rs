@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::gauges::OsSample;
 use crate::time::{CLIENT_BACKEND, FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo, class_until_18};
+use crate::top::CheckpointPhase;
 use postgres::LockProcess;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +16,12 @@ pub struct Step {
     pub commands: u64,
     /// Pids of client backends that received commands.
     pub asked: Vec<u32>,
-    pub backends: Backends,
+    /// Mean numbers of client backends: all, ready ones, and waiting ones by class and event.
+    pub backends: f64,
+    pub ready: f64,
+    pub waits: BTreeMap<(String, String), f64>,
     pub server_processors: f64,
+    /// `Writing`, with the pauses in between, or `Syncing`.
     pub checkpoint: Option<CheckpointPhase>,
     /// File calls in progress, and slow ones that ended.
     pub calls: Vec<SeenCall>,
@@ -26,21 +31,6 @@ pub struct Step {
     /// Number of processors; 0 if the machine is not visible from here.
     pub processors: f64,
     pub machine: OsSample,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Backends {
-    pub count: f64,
-    pub running: f64,
-    pub ready: f64,
-    pub waits: BTreeMap<(String, String), f64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckpointPhase {
-    /// Writes buffers, and pauses in between.
-    Writes,
-    Syncs,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +66,7 @@ impl Stepper {
             let nothing = ProcessTimes::default();
             let earlier = self.before.get(&(process.pid, process.birth)).unwrap_or(&nothing);
             let who = who(process);
-            let running = share(process.running_ns.saturating_sub(earlier.running_ns));
-            step.server_processors += running;
+            step.server_processors += share(process.running_ns.saturating_sub(earlier.running_ns));
             step.calls.extend(process.call.clone().map(|call| SeenCall::new(call, &who)));
             let waits = process.waits.iter().map(|(event, statistic)| {
                 let before = earlier.waits.iter().find(|(known, _)| known == event).map_or(0, |(_, one)| one.total_ns);
@@ -89,13 +78,11 @@ impl Stepper {
                     let commands = process.commands.saturating_sub(earlier.commands);
                     step.commands += commands;
                     step.asked.extend((commands > 0).then_some(process.pid));
-                    step.backends.count += share(until.saturating_sub(process.started_ns.max(from_ns)));
-                    step.backends.running += running;
-                    step.backends.ready +=
-                        share(process.ready_ns.unwrap_or(0).saturating_sub(earlier.ready_ns.unwrap_or(0)));
-                    waits.for_each(|(event, count)| *step.backends.waits.entry(event).or_default() += count);
+                    step.backends += share(until.saturating_sub(process.started_ns.max(from_ns)));
+                    step.ready += share(process.ready_ns.unwrap_or(0).saturating_sub(earlier.ready_ns.unwrap_or(0)));
+                    waits.for_each(|(event, count)| *step.waits.entry(event).or_default() += count);
                 }
-                "checkpointer" => step.checkpoint = CheckpointPhase::of(waits),
+                "checkpointer" => step.checkpoint = phase_of(waits),
                 _ => {}
             }
         }
@@ -117,14 +104,12 @@ impl SeenCall {
     }
 }
 
-impl CheckpointPhase {
-    /// Phase by the checkpointer's longest wait. Syncs of WAL count as `Writes`: buffers must wait for them.
-    fn of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
-        let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
-        let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let syncs = class == "IO" && event.ends_with("Sync") && !event.to_ascii_uppercase().starts_with("WAL");
-        Some(if syncs { CheckpointPhase::Syncs } else { CheckpointPhase::Writes })
-    }
+/// Phase by the checkpointer's longest wait. Syncs of WAL count as `Writing`: buffers must wait for them.
+fn phase_of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
+    let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
+    let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let syncs = class == "IO" && event.ends_with("Sync") && !event.to_ascii_uppercase().starts_with("WAL");
+    Some(if syncs { CheckpointPhase::Syncing } else { CheckpointPhase::Writing })
 }
 
 /// Means over steps, weighted by length: backends, processors or shares. `seconds` and `commands` are sums.
@@ -154,7 +139,7 @@ impl Means {
         };
         let mut waits: BTreeMap<(String, String), f64> = BTreeMap::new();
         for step in steps {
-            for (event, count) in &step.backends.waits {
+            for (event, count) in &step.waits {
                 *waits.entry(event.clone()).or_default() += count * step.length_ns as f64 / length_ns.max(1) as f64;
             }
         }
@@ -165,8 +150,8 @@ impl Means {
         Means {
             seconds: length_ns as f64 / 1e9,
             commands: steps.iter().map(|step| step.commands).sum(),
-            backends: mean(&|step| step.backends.count),
-            ready: mean(&|step| step.backends.ready),
+            backends: mean(&|step| step.backends),
+            ready: mean(&|step| step.ready),
             waits,
             processors: mean(&|step| step.processors),
             server_processors: mean(&|step| step.server_processors),

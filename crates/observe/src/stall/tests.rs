@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
+use super::stalls::STEPS_OF_SECOND;
 use super::*;
 use crate::gauges::{DeviceUse, OsSample, PressureRatios};
 use crate::time::{FileCall, FileCallKind, FileName, Written, WrittenTo};
+use crate::top::CheckpointPhase;
 use postgres::{LockProcess, Session};
 
 const STEP_NS: u64 = 250_000_000;
@@ -17,17 +19,14 @@ fn quiet() -> Step {
     Step {
         length_ns: STEP_NS,
         commands: 1250,
-        backends: Backends {
-            count: 16.0,
-            running: 0.8,
-            ready: 2.0,
-            waits: BTreeMap::from([
-                wait("Client", "ClientRead", 9.0),
-                wait("LWLock", "WALWrite", 2.0),
-                wait("IO", "WalSync", 0.7),
-                wait("Lock", "transactionid", 1.5),
-            ]),
-        },
+        backends: 16.0,
+        ready: 2.0,
+        waits: BTreeMap::from([
+            wait("Client", "ClientRead", 9.0),
+            wait("LWLock", "WALWrite", 2.0),
+            wait("IO", "WalSync", 0.7),
+            wait("Lock", "transactionid", 1.5),
+        ]),
         server_processors: 0.9,
         processors: 2.0,
         machine: OsSample {
@@ -43,9 +42,8 @@ fn quiet() -> Step {
 fn stopped(waits: &[(&str, &str, f64)]) -> Step {
     let quiet = quiet();
     let waits = waits.iter().map(|(class, event, count)| (((*class).to_owned(), (*event).to_owned()), *count));
-    let backends = Backends { running: 0.0, ready: 0.0, waits: waits.collect(), ..quiet.backends };
     let machine = OsSample { processors_busy_seconds: 0.1, ..quiet.machine };
-    Step { commands: 0, backends, server_processors: 0.0, machine, ..quiet }
+    Step { commands: 0, ready: 0.0, waits: waits.collect(), server_processors: 0.0, machine, ..quiet }
 }
 
 fn window(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
@@ -83,7 +81,7 @@ fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_i
             seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 122_588), "checkpointer", Some("accounts")),
             seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None),
         ],
-        checkpoint: Some(CheckpointPhase::Syncs),
+        checkpoint: Some(CheckpointPhase::Syncing),
         ..stopped(&[("LWLock", "WALWrite", 12.6), ("IO", "WalSync", 1.0), ("Client", "ClientRead", 2.0)])
     };
     let (kind, sentence) = name(&window(vec![during(); 32]));
@@ -97,10 +95,10 @@ fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_i
 
 #[test]
 fn where_commands_are_counted_no_more_nothing_is_a_stall_and_one_that_was_stays() {
-    let mut stalls = Stalls::default();
+    let mut stalls = Stalls::new(STEPS_OF_SECOND);
     window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
     stalls.end();
-    assert!(stalls.clone().finish().is_empty());
+    assert!(stalls.clone().finish(false).is_empty());
     window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
     window(vec![stopped(&[]); 8]).into_iter().for_each(|step| stalls.add(step));
     assert!(stalls.ongoing.is_some());
@@ -146,11 +144,11 @@ fn clients_that_pause_again_and_again_work_so() {
     let pause = stopped(&[("Client", "ClientRead", 16.0)]);
     let kept = stopped(&[("LWLock", "WALWrite", 15.0), ("IO", "WalSync", 1.0)]);
     for (low, count) in [(pause, 0), (kept, 2)] {
-        let mut stalls = Stalls::default();
+        let mut stalls = Stalls::new(STEPS_OF_SECOND);
         let round = || [vec![low.clone(); 12], vec![quiet(); 20]].concat();
         let first = Step { commands: 1, ..low.clone() };
         window([vec![first], round(), round(), round()].concat()).into_iter().for_each(|step| stalls.add(step));
-        assert_eq!(stalls.finish().len(), count);
+        assert_eq!(stalls.finish(false).len(), count);
     }
 }
 
@@ -177,7 +175,7 @@ fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
     let others = Written { writes: 3000, bytes: 3000 * 8192 };
     let mut during = Step {
         written: WrittenTo { others, ..WrittenTo::default() },
-        checkpoint: Some(CheckpointPhase::Writes),
+        checkpoint: Some(CheckpointPhase::Writing),
         calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 8), "client backend", None)],
         ..stopped(&[("LWLock", "WALWrite", 14.0), ("IO", "WalSync", 1.0)])
     };
@@ -189,7 +187,7 @@ fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
         ),
         "{sentence}"
     );
-    let syncs = Step { checkpoint: Some(CheckpointPhase::Syncs), ..during.clone() };
+    let syncs = Step { checkpoint: Some(CheckpointPhase::Syncing), ..during.clone() };
     let (kind, sentence) = name(&window(vec![syncs; 8]));
     assert!(kind == StallKind::Checkpoint && sentence.contains("synced files: 188 MB"), "{sentence}");
     during.machine.parts.insert(step::LOG_DEVICE.to_owned(), device(1.0));
@@ -279,7 +277,7 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientPause);
     let few = stopped(&[("Client", "ClientRead", 4.0)]);
-    let few = Step { backends: Backends { count: 4.0, ..few.backends.clone() }, ..few };
+    let few = Step { backends: 4.0, ..few };
     let looked_at = Step { commands: 1, asked: vec![99], ..few.clone() };
     assert_eq!(name(&window(vec![looked_at; 8])).0, StallKind::ClientPause);
     let slow = Step { commands: 2, asked: vec![1, 2], ..few };
@@ -299,8 +297,7 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
 #[test]
 fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
     let mut hog = stopped(&[("Client", "ClientRead", 13.0)]);
-    (hog.commands, hog.backends.ready, hog.machine.processors_busy_seconds, hog.server_processors) =
-        (200, 3.0, 2.0, 0.2);
+    (hog.commands, hog.ready, hog.machine.processors_busy_seconds, hog.server_processors) = (200, 3.0, 2.0, 0.2);
     hog.machine.pressure.cpu_some = Some(1.0);
     let (kind, sentence) = name(&window(vec![hog.clone(); 8]));
     assert_eq!(kind, StallKind::Processors);
@@ -327,9 +324,9 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
 #[test]
 fn a_crowd_that_was_there_before_is_told_as_one() {
     let mut before = quiet();
-    (before.machine.processors_busy_seconds, before.backends.ready) = (2.0, 1.5);
+    (before.machine.processors_busy_seconds, before.ready) = (2.0, 1.5);
     let mut during = stopped(&[("Client", "ClientRead", 9.0)]);
-    (during.commands, during.backends.ready, during.machine.processors_busy_seconds, during.server_processors) =
+    (during.commands, during.ready, during.machine.processors_busy_seconds, during.server_processors) =
         (400, 5.3, 2.0, 0.6);
     let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
     assert_eq!(kind, StallKind::Processors, "{sentence}");
@@ -342,7 +339,7 @@ fn who_is_blocked_misses_no_processor() {
     during.machine.processors_busy_seconds = 2.0;
     during.holders = vec![holder("idle in transaction", Some(("Client", "ClientRead")))];
     assert_eq!(name(&window(vec![during.clone(); 8])).0, StallKind::Lock);
-    during.backends.ready = 4.0;
+    during.ready = 4.0;
     during.holders = vec![holder("active", None)];
     assert_eq!(name(&window(vec![during; 8])).0, StallKind::Processors);
 }
@@ -368,7 +365,7 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     assert_eq!(kind, StallKind::Memory);
     assert!(sentence.contains("waited for it 63 % of the time, 0 % before"), "{sentence}");
     let mut reads = stopped(&[("IO", "DataFileRead", 15.0)]);
-    reads.checkpoint = Some(CheckpointPhase::Writes);
+    reads.checkpoint = Some(CheckpointPhase::Writing);
     assert_eq!(name(&window(vec![reads.clone(); 8])).0, StallKind::Checkpoint);
     reads.machine.parts.insert("the data directory".to_owned(), device(1.0));
     let (kind, sentence) = name(&window(vec![reads; 8]));
@@ -390,7 +387,7 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
 
 #[test]
 fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
-    let mut stalls = Stalls::default();
+    let mut stalls = Stalls::new(STEPS_OF_SECOND);
     let mut at = 0;
     let mut add = |stalls: &mut Stalls, step: Step, count: u64| {
         for _ in 0..count {
@@ -409,37 +406,33 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
     assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
     assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
     let mut gone = stopped(&[]);
-    gone.backends.count = 0.0;
+    gone.backends = 0.0;
     add(&mut stalls, gone, 20);
     assert!(stalls.ongoing.is_none());
-    assert_eq!(stalls.finish().len(), 1);
+    assert_eq!(stalls.finish(false).len(), 1);
 }
 
 #[test]
 fn a_quiet_server_has_no_stall() {
-    let mut stalls = Stalls::default();
+    let mut stalls = Stalls::new(STEPS_OF_SECOND);
     for place in 0..400_u64 {
         let mut step = quiet();
         step.commands = 1250 - (place * 7919 % 17) * 25;
         stalls.add(Step { end_ns: place * STEP_NS, ..step });
     }
-    assert!(stalls.finish().is_empty());
+    assert!(stalls.finish(false).is_empty());
 }
 
 #[test]
 fn a_standstill_of_an_idle_server_is_no_stall() {
     let found = |count: f64, commands: u64, running: f64| {
-        let mut stalls = Stalls::default();
+        let mut stalls = Stalls::new(STEPS_OF_SECOND);
         let waits = |at_work: f64| BTreeMap::from([(("Client".to_owned(), "ClientRead".to_owned()), count - at_work)]);
-        let step = |commands, running| Step {
-            commands,
-            backends: Backends { count, running, ready: 0.0, waits: waits(running) },
-            ..quiet()
-        };
+        let step = |commands, running| Step { commands, backends: count, ready: 0.0, waits: waits(running), ..quiet() };
         window([vec![step(commands, running); 100], vec![step(0, 0.0); 100]].concat())
             .into_iter()
             .for_each(|step| stalls.add(step));
-        stalls.finish().into_iter().map(|stall| stall.kind).collect::<Vec<_>>()
+        stalls.finish(false).into_iter().map(|stall| stall.kind).collect::<Vec<_>>()
     };
     assert_eq!(found(5.0, 8, 0.02), []);
     assert_eq!(found(5.0, 8, 0.8), [StallKind::ClientPause], "the same number of long ones is a load");

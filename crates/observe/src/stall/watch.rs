@@ -4,12 +4,10 @@ use std::path::Path;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
-use super::sentence::Stall;
-use super::stalls::Stalls;
+use super::stalls::{STEPS_OF_SECOND, Stalls};
 use super::step::{DATA_DEVICE, LOG_DEVICE, SeenCall, Step, Stepper};
 use crate::gauges::GaugeReading;
 use crate::time::{FileName, Reading, Roster, WaitNames, shown_lock};
-use host::linux::DeviceNumber;
 use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
 use postgres::{LockProcess, read_relation_of_file};
@@ -34,13 +32,13 @@ impl StallWatch {
         let data = data_directory.and_then(number);
         let log =
             data_directory.and_then(|directory| number(&directory.join("pg_wal"))).filter(|log| Some(*log) != data);
-        let parts: [(&'static str, Option<DeviceNumber>); 2] = [(DATA_DEVICE, data), (LOG_DEVICE, log)];
-        let parts = parts.into_iter().filter_map(|(name, number)| Some((name, number?))).collect();
+        let parts = data.map(|number| (DATA_DEVICE, number)).into_iter();
+        let parts = parts.chain(log.map(|number| (LOG_DEVICE, number))).collect();
         let devices = Devices { main: data, parts };
         StallWatch {
             names,
             stepper: Stepper::default(),
-            stalls: Stalls::default(),
+            stalls: Stalls::new(STEPS_OF_SECOND),
             machine: GaugeReading::read_machine(&devices),
             devices,
             relations: HashMap::new(),
@@ -66,7 +64,7 @@ impl StallWatch {
         step.wall_ms = read_wall_ms();
         let machine = GaugeReading::read_machine(&self.devices);
         step.processors = f64::from(machine.processors.count);
-        step.machine = machine.since(&self.machine);
+        step.machine = machine.since(&self.machine, 1);
         self.machine = machine;
         let asked = match connection {
             Some(connection) => self.ask(&step, connection).await,
@@ -78,10 +76,6 @@ impl StallWatch {
         }
         self.stalls.add(step);
         asked
-    }
-
-    pub fn finish(self) -> Vec<Stall> {
-        self.stalls.finish()
     }
 
     /// Name of the file's relation, if visible in the connected database.

@@ -72,12 +72,6 @@ impl StatisticName {
     }
 }
 
-impl std::fmt::Display for StatisticName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}::{}::{}", self.place, self.part, self.detail)
-    }
-}
-
 /// Statistic of one kind of time, for one group of processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct NamedStatistic {
@@ -105,7 +99,7 @@ impl NamedStatistic {
     pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
         let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
         NamedStatistic {
-            name: name.to_string(),
+            name: format!("{}::{}::{}", name.place, name.part, name.detail),
             place: name.place,
             part: name.part,
             detail: name.detail,
@@ -280,12 +274,8 @@ impl Lived {
     /// Share (0 to 1) of a group's time in the lifetime of all groups with client backends. `None` for other groups.
     pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
         let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
-        let whole: u64 = self
-            .0
-            .values()
-            .filter(|(_, has_client)| *has_client)
-            .map(|(lived_ns, _)| *lived_ns)
-            .fold(0, u64::saturating_add);
+        let of_clients = self.0.values().filter(|(_, has_client)| *has_client);
+        let whole = of_clients.fold(0, |sum: u64, (lived_ns, _)| sum.saturating_add(*lived_ns));
         move |place, ns| (whole > 0 && has_client(place)).then(|| ns as f64 / whole as f64)
     }
 }
@@ -361,26 +351,22 @@ fn add_within(
 
 #[derive(Debug, Default)]
 pub struct Accounting {
-    by: By,
+    pub by: By,
     names: WaitNames,
     begin_ns: u64,
-    at_ns: u64,
+    pub at_ns: u64,
     before: HashMap<(u32, u64), Told>,
     open: Vec<(StatisticName, u64)>,
     handling: Vec<(String, u64)>,
-    pub statistics: BTreeMap<StatisticName, Statistic>,
+    /// Sums since `take_span`, which adds `second` and `open`.
+    pub span: TimeSpan,
     pub handled: BTreeMap<String, Statistic>,
     /// Commands begun before the observation, and commands in progress at its end.
     pub begun_before: u64,
     pub lasting: u64,
-    pub places: BTreeMap<String, TimeShares>,
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
-    pub imperfect: Imperfect,
-    pub failed: FailedLooks,
     pub processes: u32,
-    pub clients: TimeShares,
-    pub lived: Lived,
     counts_commands: bool,
     is_another_server: bool,
 }
@@ -451,9 +437,9 @@ impl Accounting {
             second.shares.add(&shares);
             let is_client = who.kind == CLIENT_BACKEND;
             if is_client {
-                self.clients.add(&shares);
+                self.span.clients.add(&shares);
             }
-            self.lived.add(self.place(process.pid, &who), shares.lived_ns, is_client);
+            self.span.lived.add(self.place(process.pid, &who), shares.lived_ns, is_client);
             if process.ended_ns.is_none() {
                 let begun_in = Told::begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
                 now.insert(key, Told { last: process, begun_in, ..told });
@@ -467,7 +453,7 @@ impl Accounting {
             _ => self.seconds.push(second),
         }
         // The source's counts are totals, not increases.
-        let imperfect = &mut self.imperfect;
+        let imperfect = &mut self.span.imperfect;
         imperfect.lost_processes = imperfect.lost_processes.max(reading.lost);
         imperfect.lost_calls = imperfect.lost_calls.max(reading.lost_calls);
         imperfect.lost_of_files = imperfect.lost_of_files.max(reading.lost_of_files);
@@ -495,9 +481,10 @@ impl Accounting {
             switches: process.ready_ns.map(|_| switches),
             ..TimeShares::default()
         };
-        self.imperfect.recovered += process.recovered - earlier.recovered;
-        self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
-        self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
+        let imperfect = &mut self.span.imperfect;
+        imperfect.recovered += process.recovered - earlier.recovered;
+        imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
+        imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
         // Later waits and commands of this interval are charged to the same query.
         let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
@@ -527,7 +514,6 @@ impl Accounting {
             let length_ns = told.lasts_ns(process, open);
             self.open.push((StatisticName { place: wait_place(&open.event).clone(), part, detail }, length_ns));
         }
-        self.places.entry(place).or_default().add(&shares);
         shares
     }
 
@@ -541,35 +527,27 @@ impl Accounting {
             sum.longest_ns = sum.longest_ns.max(*length_ns);
             sum.within_ns += (*length_ns).min(second.length_ns);
         }
-        TimeSpan {
-            second,
-            clients: std::mem::take(&mut self.clients),
-            lived: std::mem::take(&mut self.lived),
-            statistics: std::mem::take(&mut self.statistics),
-            open,
-            imperfect: std::mem::take(&mut self.imperfect),
-            failed: std::mem::take(&mut self.failed),
-        }
+        TimeSpan { second, open, ..std::mem::take(&mut self.span) }
     }
 
     /// Counts unfinished waits and commands. No length exceeds the total of its name.
     pub fn finish(&mut self) {
         let length = self.length_ns();
         for (name, length_ns) in std::mem::take(&mut self.open) {
-            self.statistics.entry(name).or_default().count(length_ns.min(length));
+            self.span.statistics.entry(name).or_default().count(length_ns.min(length));
         }
         self.lasting = self.handling.len() as u64;
         for (place, length_ns) in std::mem::take(&mut self.handling) {
             self.handled.entry(place).or_default().count(length_ns.min(length));
         }
-        for total in self.statistics.values_mut().chain(self.handled.values_mut()) {
+        for total in self.span.statistics.values_mut().chain(self.handled.values_mut()) {
             total.bound(total.total_ns.min(length));
         }
     }
 
     fn merge(&mut self, place: &str, part: &str, detail: &str, more: &Statistic) {
         let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
-        self.statistics.entry(name).or_default().merge(more);
+        self.span.statistics.entry(name).or_default().merge(more);
     }
 
     fn name(&self, event: &WaitEvent, who: &Who) -> (String, String) {

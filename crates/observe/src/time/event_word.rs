@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::Error;
 use host::linux;
 use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer, read_word};
-use host::linux::process::{read_children, read_listed_children};
+use host::linux::process::read_children;
 
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";
@@ -86,11 +86,6 @@ fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
     }
     let mut agreed = places.into_iter().filter(|(_, events)| events.len() >= WITNESSES).map(|(place, _)| place);
     agreed.next().filter(|_| agreed.next().is_none())
-}
-
-pub(super) fn list_processes(postmaster_pid: u32) -> Vec<u32> {
-    let children = read_listed_children(postmaster_pid).unwrap_or_default();
-    children.into_iter().chain([postmaster_pid]).collect()
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 //! Part of `--json`: never rename fields.
 
 use std::ops::Add as _;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
-use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, StatisticName, add_known};
+use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, TimeShares, add_known};
 use crate::time::names::class_until_18;
-use crate::time::source::{ProbeCost, ProgramCost};
+use crate::time::source::ProgramCost;
 
 /// Default limit of the overhead, as a share of all processors. Above it, `waits` and `top` measure less, and a trial
 /// stops measuring times.
@@ -190,20 +189,14 @@ impl TimeFigures {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Looking {
-    pub cost_ns: u64,
-    pub reports: Option<f64>,
-    pub lost: u64,
-}
-
 /// Prefix of the shared statistics' locks since PostgreSQL 15, as in `PgStatsHash`.
 const STATISTICS_LOCKS: &str = "PgStats";
 
-pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
-    let clients = CLIENT_BACKEND;
-    let own = within.places.get(clients).copied().unwrap_or_default();
+/// Without `activity_reports`, `cost_seconds` and `lost_processes`.
+pub fn compute_time_use(within: &Accounting) -> TimeUse {
+    let own = within.span.clients;
     let seconds = |ns: u64| ns as f64 / 1e9;
+    let background = |of: fn(&TimeShares) -> u64| seconds(of(&within.total).saturating_sub(of(&own)));
     let mut used = TimeUse {
         lived_seconds: seconds(own.lived_ns),
         running_seconds: seconds(own.running_ns),
@@ -214,20 +207,14 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
         commands: own.commands.unwrap_or(0) as f64,
         handled: own.handled.unwrap_or(0) as f64,
         handled_seconds: seconds(own.handled_ns.unwrap_or(0)),
-        activity_reports: looking.reports,
+        background_running_seconds: background(|all| all.running_ns),
+        background_ready_seconds: background(|all| all.ready_ns.unwrap_or(0)),
+        background_waiting_seconds: background(|all| all.client_ns + all.waiting_ns + all.no_event_ns + all.unknown_ns),
         switches: within.total.switches.unwrap_or(0) as f64,
         explained_ratio: within.total.explained(),
-        cost_seconds: seconds(looking.cost_ns),
-        lost_processes: looking.lost as f64,
         ..TimeUse::default()
     };
-    let background = within.places.iter().filter(|(place, _)| place.as_str() != clients);
-    for (_, one) in background {
-        used.background_running_seconds += seconds(one.running_ns);
-        used.background_ready_seconds += seconds(one.ready_ns.unwrap_or(0));
-        used.background_waiting_seconds += seconds(one.client_ns + one.waiting_ns + one.no_event_ns + one.unknown_ns);
-    }
-    for (name, one) in within.statistics.iter().filter(|(name, _)| name.place == clients) {
+    for (name, one) in within.span.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND) {
         let (part, detail, length) = (name.part.as_str(), name.detail.as_str(), seconds(one.total_ns));
         match class_until_18(part, detail) {
             "LWLock" => {
@@ -243,35 +230,10 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
             _ => {}
         }
     }
-    used.other_seconds =
-        seconds(own.waiting_ns + own.idle_ns) - used.lwlock_seconds - used.lock_seconds - used.io_seconds;
+    let named = used.lwlock_seconds + used.lock_seconds + used.io_seconds;
     // Rounding can make the difference negative.
-    used.other_seconds = used.other_seconds.max(0.0);
+    used.other_seconds = (seconds(own.waiting_ns + own.idle_ns) - named).max(0.0);
     used
-}
-
-pub fn describe_trial(
-    figures: TimeFigures,
-    whole: Accounting,
-    refused: Vec<RefusedSource>,
-    cost: ProbeCost,
-    own_cpu: Duration,
-) -> TrialTime {
-    let (imperfect, processes) = (whole.imperfect, whole.processes);
-    let commands = || StatisticName::of_commands(CLIENT_BACKEND.to_owned());
-    let handled = whole.handled.get(CLIENT_BACKEND).map(|one| NamedStatistic::new(commands(), *one));
-    TrialTime {
-        figures,
-        refused,
-        processes,
-        statistics: NamedStatistic::all_of(whole.statistics),
-        handled_statistic: handled,
-        recovered: imperfect.recovered,
-        recovered_seconds: imperfect.recovered_ns as f64 / 1e9,
-        wakes_missed: imperfect.wakes_missed,
-        programs: cost.programs,
-        own_cpu_seconds: own_cpu.as_secs_f64(),
-    }
 }
 
 #[cfg(test)]

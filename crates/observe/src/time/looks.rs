@@ -2,7 +2,7 @@
 //! A reading between two samples adds the time until then to the activity of the last sample.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::Error;
 use crate::sampler::{Sampling, wait_until};
 use crate::statistic::Statistic;
-use crate::time::event_word::{EventWord, list_processes};
-use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
+use crate::time::event_word::EventWord;
+use crate::time::source::{LOOK, ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
-use host::linux::process::StateFile;
+use host::linux::process::{StateFile, read_listed_children};
 use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
@@ -47,20 +47,17 @@ impl LookSums {
         let at_ns = at_ns.max(before);
         let elapsed = at_ns - before;
         sums.at_ns = at_ns;
-        let mut gone: Vec<(u32, u64)> = sums.processes.keys().copied().collect();
+        let there: HashSet<(u32, u64)> = seen.iter().map(|(pid, birth, _)| (*pid, *birth)).collect();
+        for (_, (process, _)) in sums.processes.iter_mut().filter(|(key, _)| !there.contains(key)) {
+            process.ended_ns.get_or_insert(before);
+        }
         for (pid, birth, doing) in seen {
-            gone.retain(|key| *key != (pid, birth));
             let new = || ProcessTimes { pid, birth, started_ns: at_ns, ..ProcessTimes::default() };
             let (process, last) = sums.processes.entry((pid, birth)).or_insert_with(|| (new(), doing.clone()));
             // Activity before the first sample of a process is unknown.
             let elapsed = if process.started_ns == at_ns { 0 } else { elapsed };
             charge(process, &doing, elapsed);
             *last = doing;
-        }
-        for key in gone {
-            if let Some((process, _)) = sums.processes.get_mut(&key) {
-                process.ended_ns.get_or_insert(before);
-            }
         }
     }
 
@@ -82,15 +79,14 @@ impl LookSums {
         for (process, doing) in sums.processes.values_mut().filter(|(process, _)| process.ended_ns.is_none()) {
             charge(process, doing, elapsed);
         }
-        drop(sums);
-        self.read()
-    }
-
-    pub fn read(&self) -> Reading {
-        let mut sums = lock(&self.0);
         let processes = sums.processes.values().map(|(process, _)| process.clone()).collect();
         sums.processes.retain(|_, (process, _)| process.ended_ns.is_none());
         Reading { at_ns: sums.at_ns, processes, ..Reading::default() }
+    }
+
+    /// Reads the sums as of the last sample.
+    pub fn read(&self) -> Reading {
+        self.read_until(0)
     }
 }
 
@@ -206,7 +202,8 @@ struct WatchedProcesses {
 
 impl WatchedProcesses {
     fn list(&mut self, postmaster_pid: u32) {
-        let pids: BTreeSet<u32> = list_processes(postmaster_pid).into_iter().collect();
+        let children = read_listed_children(postmaster_pid).unwrap_or_default();
+        let pids: BTreeSet<u32> = children.into_iter().chain([postmaster_pid]).collect();
         self.open.retain(|pid, (state, _)| pids.contains(pid) && state.is_running().is_some());
         for pid in pids {
             let Ok(pointer) = self.word.read_pointer(pid) else { continue };
@@ -235,7 +232,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct SqlLooks {
     sums: LookSums,
-    _stop: oneshot::Sender<()>,
+    /// Stops the sampling with an own connection. `None`: samples the sessions that `Watch` queries anyway.
+    own: Option<oneshot::Sender<()>>,
 }
 
 impl SqlLooks {
@@ -271,7 +269,14 @@ impl SqlLooks {
                 }
             }
         });
-        Ok(SqlLooks { sums, _stop: stop })
+        Ok(SqlLooks { sums, own: Some(stop) })
+    }
+
+    /// Samples the sessions that `Watch` queries anyway.
+    pub fn share(sessions: Vec<Session>) -> SqlLooks {
+        let sums = LookSums::default();
+        sums.add(read_monotonic().as_nanos() as u64, seen(sessions, 0));
+        SqlLooks { sums, own: None }
     }
 }
 
@@ -287,38 +292,17 @@ impl TimeSource for SqlLooks {
     fn failure(&self) -> Option<String> {
         lock(&self.sums.0).failure.clone()
     }
-}
-
-/// Samples the sessions that `Watch` queries anyway.
-#[derive(Debug)]
-pub struct SharedLooks(LookSums);
-
-impl SharedLooks {
-    pub fn start(sessions: Vec<Session>) -> SharedLooks {
-        let sums = LookSums::default();
-        sums.add(read_monotonic().as_nanos() as u64, seen(sessions, 0));
-        SharedLooks(sums)
-    }
-}
-
-impl TimeSource for SharedLooks {
-    fn tier(&self) -> Tier {
-        Tier::Sql
-    }
-
-    fn read(&mut self) -> Result<Reading, Error> {
-        Ok(self.0.read())
-    }
 
     fn ask_every(&self) -> Duration {
-        LONGEST_INTERVAL
+        if self.own.is_some() { LOOK } else { LONGEST_INTERVAL }
     }
 
     fn see(&mut self, sessions: Option<&[Session]>) {
         let at_ns = read_monotonic().as_nanos() as u64;
         match sessions {
-            Some(sessions) => self.0.add(at_ns, seen(sessions.to_vec(), 0)),
-            None => self.0.add_failed(at_ns),
+            _ if self.own.is_some() => {}
+            Some(sessions) => self.sums.add(at_ns, seen(sessions.to_vec(), 0)),
+            None => self.sums.add_failed(at_ns),
         }
     }
 }

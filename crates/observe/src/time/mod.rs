@@ -19,14 +19,14 @@ pub(crate) use culprits::shown_lock;
 pub use culprits::{Blocker, Culprits, TemporaryFiles};
 pub use event_word::EventWord;
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
-pub use looks::{LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SharedLooks, SqlLooks};
+pub use looks::{LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::{WaitNames, class_until_18};
 pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub(crate) use source::LOOK;
 pub use source::{
-    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProbeOptions, ProcessTimes,
-    ProgramCost, Reading, Tier, TimeSource, WaitEvent, Written, WrittenTo,
+    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading,
+    SLOW_CALLS, Tier, TimeSource, WaitEvent, Written, WrittenTo,
 };
-pub use watch::{Watch, Watched};
+pub use watch::Watch;

@@ -17,7 +17,7 @@ const TABLE: &str = include_str!("wait_events.tsv");
 const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 
 /// Classes by the number's highest byte (`src/include/utils/wait_event.h`, `wait_classes.h`).
-const CLASSES: [(u8, &str); 11] = [
+const CLASSES: [(u32, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
     // Buffer since PostgreSQL 19 was BufferPin until 18.
@@ -39,65 +39,63 @@ const UNKNOWN: &str = "unknown";
 /// Classes whose events, unlike those of Lock and LWLock, are numbered from 0 in the order of pg_wait_events.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
-/// Clones share learned names.
+/// Clones share their names, of which some are learned.
 #[derive(Clone, Debug, Default)]
 pub struct WaitNames {
     major: u32,
-    names: HashMap<u32, (&'static str, &'static str)>,
-    learned: Arc<Mutex<HashMap<u32, (String, String)>>>,
+    names: Arc<Mutex<HashMap<u32, (String, String)>>>,
 }
 
 impl WaitNames {
     pub fn of_version(version_num: u32) -> WaitNames {
         let column = VERSIONS.iter().position(|version| *version == version_num / 10_000);
-        let parse = |line: &'static str| {
+        let parse = |line: &str| {
             let mut fields = line.split('\t');
             let (class, name) = (fields.next()?, fields.next()?);
             let number: u32 = fields.nth(column?)?.parse().ok()?;
             let (byte, class) = CLASSES.into_iter().find(|(_, known)| *known == class)?;
-            Some((number_of(byte, number), (class, name)))
+            Some((byte << 24 | number, (class.to_owned(), name.to_owned())))
         };
         let names = TABLE.lines().filter_map(parse).collect();
-        WaitNames { major: version_num / 10_000, names, learned: Arc::default() }
+        WaitNames { major: version_num / 10_000, names: Arc::new(Mutex::new(names)) }
     }
 
     pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
         let names = WaitNames::of_version(version_num);
-        if names.names.is_empty() {
+        if lock(&names.names).is_empty() {
             names.count(read_wait_event_names(connection).await.unwrap_or_default());
         }
         names
     }
 
     fn count(&self, events: Vec<(String, String)>) {
-        let mut learned = lock(&self.learned);
-        let mut next: BTreeMap<u8, u32> = BTreeMap::new();
+        let mut learned = lock(&self.names);
+        let mut next: BTreeMap<u32, u32> = BTreeMap::new();
         for (class, event) in events {
             let counted = CLASSES.iter().find(|(_, known)| *known == class && COUNTED.contains(known));
             let Some((byte, _)) = counted else { continue };
             let next = next.entry(*byte).or_default();
-            learned.insert(number_of(*byte, *next), (class, event));
+            learned.insert(byte << 24 | *next, (class, event));
             *next += 1;
         }
     }
 
     pub fn lacks(&self, number: u32) -> bool {
-        number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
+        number != 0 && !lock(&self.names).contains_key(&number)
     }
 
     /// Learns names of wait event numbers. A number gets the name of a session's event if the session's
     /// process had this number in its memory both before and after the query that returned `sessions`.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
-            let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))
-            else {
-                continue;
-            };
-            let Some((class, event)) = session.event_type.clone().zip(session.event.clone()) else { continue };
             // An unknown class may have any number.
-            let byte = CLASSES.iter().find(|(_, known)| *known == class).map(|(byte, _)| u32::from(*byte));
-            if self.lacks(*number) && byte.is_none_or(|byte| byte == number >> 24) {
-                lock(&self.learned).insert(*number, (class, event));
+            if let Some(number) = before.get(&session.pid)
+                && after.get(&session.pid) == Some(number)
+                && let Some((class, event)) = session.event_type.clone().zip(session.event.clone())
+                && CLASSES.iter().find(|(_, known)| *known == class).is_none_or(|(byte, _)| *byte == number >> 24)
+                && self.lacks(*number)
+            {
+                lock(&self.names).insert(*number, (class, event));
             }
         }
     }
@@ -108,13 +106,10 @@ impl WaitNames {
             WaitEvent::Number(0) => (SLEEP.into(), "no event".into()),
             WaitEvent::Unknown => (SLEEP.into(), "unknown".into()),
             WaitEvent::Further => (SLEEP.into(), "further events".into()),
-            WaitEvent::Number(number) => match self.names.get(number) {
-                Some((class, event)) => ((*class).into(), (*event).into()),
-                None => lock(&self.learned).get(number).cloned().unwrap_or_else(|| {
-                    let class = CLASSES.into_iter().find(|(byte, _)| u32::from(*byte) == number >> 24);
-                    (class.map_or(UNKNOWN, |(_, name)| name).into(), UNKNOWN.into())
-                }),
-            },
+            WaitEvent::Number(number) => lock(&self.names).get(number).cloned().unwrap_or_else(|| {
+                let class = CLASSES.into_iter().find(|(byte, _)| *byte == number >> 24);
+                (class.map_or(UNKNOWN, |(_, name)| name).into(), UNKNOWN.into())
+            }),
         }
     }
 
@@ -131,10 +126,6 @@ pub fn class_until_18<'a>(class: &'a str, event: &str) -> &'a str {
         ("Buffer", _) => "LWLock",
         _ => class,
     }
-}
-
-fn number_of(class: u8, number: u32) -> u32 {
-    u32::from(class) << 24 | number
 }
 
 #[cfg(test)]

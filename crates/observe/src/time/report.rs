@@ -4,11 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{By, Imperfect, Lived, NamedStatistic, StatisticName, TimeSecond, TimeShares};
+use super::account::{By, Imperfect, Lived, NamedStatistic, TimeSecond, TimeShares};
 use super::culprits::{Blocker, TemporaryFiles};
-use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
-use super::watch::Watched;
-use crate::budget::{BudgetedSource, Reduction, RefusedSource};
+use super::source::{FileTimes, ProbeCost, Tier};
+use crate::budget::{Reduction, RefusedSource};
 use crate::stall::Stall;
 
 /// Overhead of the observation.
@@ -33,7 +32,7 @@ impl LookingCost {
 
 /// Where the server's time went, without pgthaw's own sessions (docs/waits.md). The exit status is that of the
 /// observed command, or 0 without one.
-#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeReport {
     pub source: Tier,
     pub refused: Vec<RefusedSource>,
@@ -76,47 +75,4 @@ pub struct TimeReport {
     /// Begin and end of a history, Unix time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_ms: Option<(i64, i64)>,
-}
-
-impl TimeReport {
-    pub fn new(
-        watched: Watched,
-        source: &BudgetedSource,
-        by: By,
-        refused: Vec<RefusedSource>,
-        cost: LookingCost,
-        remarks: Vec<String>,
-    ) -> TimeReport {
-        let accounting = watched.accounting;
-        let length_ns = accounting.length_ns();
-        let handled = accounting.handled.into_iter();
-        let handled = handled.map(|(place, statistic)| (StatisticName::of_commands(place), statistic)).collect();
-        let mut files = watched.files;
-        files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
-        TimeReport {
-            handled_by: NamedStatistic::all_of(handled),
-            begun_before: accounting.begun_before,
-            lasting: accounting.lasting,
-            source: source.tier(),
-            refused,
-            by,
-            length_ns,
-            processes: accounting.processes,
-            total: accounting.total,
-            explained: accounting.total.explained(),
-            clients: accounting.clients,
-            lived: accounting.lived,
-            statistics: NamedStatistic::all_of(accounting.statistics),
-            seconds: accounting.seconds,
-            stalls: watched.stalls,
-            files,
-            blockers: watched.culprits.seen_blockers,
-            temporary_files: watched.culprits.seen_temporary,
-            reductions: source.reductions.clone(),
-            imperfect: accounting.imperfect,
-            cost,
-            remarks,
-            recorded_ms: None,
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Identities of the server's processes, from pg_stat_activity or titles.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use crate::gauges::{OTHER, kind_of_title};
@@ -16,16 +17,19 @@ pub struct Roster {
     own_pids: Vec<u32>,
     /// In a trial, only the workload's backends count as clients.
     is_of_trial: bool,
-    numbers: Numbers,
+    /// Whether the server runs in a child pid namespace.
+    is_below: bool,
+    /// Pids in the server's namespace, if it is below.
+    numbers: HashMap<(u32, u64), u32>,
     seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
 }
 
 impl Roster {
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
-        let numbers = Numbers::new(postmaster_pid);
-        let (is_of_trial, seen, known) = Default::default();
-        Roster { postmaster_pid, own_pids, is_of_trial, numbers, seen, known }
+        let is_below = postmaster_pid.is_some_and(|pid| read_own_number(pid).is_ok_and(|number| number != pid));
+        let (is_of_trial, numbers, seen, known) = Default::default();
+        Roster { postmaster_pid, own_pids, is_of_trial, is_below, numbers, seen, known }
     }
 
     /// Identifies processes by title, without queries.
@@ -40,7 +44,7 @@ impl Roster {
 
     /// `None` if the server has its own pid namespace.
     pub fn postmaster_of_same_pids(&self) -> Option<u32> {
-        self.postmaster_pid.filter(|_| !self.numbers.is_below)
+        self.postmaster_pid.filter(|_| !self.is_below)
     }
 
     pub fn see(&mut self, sessions: Vec<Session>) {
@@ -53,11 +57,11 @@ impl Roster {
         let there: HashSet<(u32, u64)> =
             processes.iter().chain(untold).map(|process| (process.pid, process.birth)).collect();
         self.known.retain(|key, _| there.contains(key));
-        self.numbers.keep(&there);
+        self.numbers.retain(|key, _| there.contains(key));
         let of_kind = |kind: String| Who { kind, ..Who::default() };
         for process in processes {
             let key = (process.pid, process.birth);
-            let number = self.numbers.of(process.pid, process.birth);
+            let number = self.number_of(process.pid, process.birth);
             // A new process may still have kind `OTHER`.
             let is_known = self.known.get(&key).is_some_and(|who| who.kind != OTHER);
             let who = match number.and_then(|number| seen.get(&number)) {
@@ -77,6 +81,17 @@ impl Roster {
         let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
+    }
+
+    /// Pid in the server's namespace. `None` if the process had ended.
+    fn number_of(&mut self, pid: u32, birth: u64) -> Option<u32> {
+        if !self.is_below {
+            return Some(pid);
+        }
+        Some(match self.numbers.entry((pid, birth)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => *place.insert(read_own_number(pid).ok()?),
+        })
     }
 
     /// `None` if not yet identifiable.
@@ -109,37 +124,6 @@ pub fn show_query(query: &str) -> String {
     match shown.char_indices().nth(QUERY_CHARS) {
         Some((end, _)) => format!("{}…", &shown[..end]),
         None => shown,
-    }
-}
-
-#[derive(Debug)]
-pub struct Numbers {
-    /// Whether the server runs in a child pid namespace.
-    is_below: bool,
-    known: HashMap<(u32, u64), u32>,
-}
-
-impl Numbers {
-    pub fn new(postmaster_pid: Option<u32>) -> Numbers {
-        let is_below = postmaster_pid.is_some_and(|pid| read_own_number(pid).is_ok_and(|number| number != pid));
-        Numbers { is_below, known: HashMap::new() }
-    }
-
-    /// Pid in the server's namespace. `None` if the process had ended.
-    pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
-        if !self.is_below {
-            return Some(pid);
-        }
-        if let Some(known) = self.known.get(&(pid, birth)) {
-            return Some(*known);
-        }
-        let number = read_own_number(pid).ok()?;
-        self.known.insert((pid, birth), number);
-        Some(number)
-    }
-
-    pub fn keep(&mut self, there: &HashSet<(u32, u64)>) {
-        self.known.retain(|key, _| there.contains(key));
     }
 }
 
@@ -184,20 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn where_all_live_together_a_pid_is_the_number() {
+        let mut roster = Roster::new(Some(std::process::id()), Vec::new());
+        assert_eq!(roster.number_of(7, 1), Some(7));
+        assert!(roster.numbers.is_empty());
+    }
+
+    #[test]
     fn queries_are_cut_between_characters() {
         let shown = show_query(&"é".repeat(100));
         assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
-    }
-}
-
-#[cfg(test)]
-mod numbers_tests {
-    use super::*;
-
-    #[test]
-    fn where_all_live_together_a_pid_is_the_number() {
-        let mut numbers = Numbers::new(Some(std::process::id()));
-        assert_eq!(numbers.of(7, 1), Some(7));
-        assert!(numbers.known.is_empty());
     }
 }

@@ -7,11 +7,11 @@ use crate::Error;
 use crate::budget::RefusedSource;
 use crate::gauges::OsSample;
 use crate::sampler::{Sampling, wait_until};
-use crate::time::account::{Accounting, By, CLIENT_BACKEND};
-use crate::time::figures::{Looking, TimeFigures, TimeUse, TrialTime, compute_time_use, describe_trial};
+use crate::time::account::{Accounting, By, CLIENT_BACKEND, NamedStatistic, StatisticName};
+use crate::time::figures::{TimeFigures, TimeUse, TrialTime, compute_time_use};
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
-use crate::time::source::{ProbeCost, ProcessTimes, Reading, TimeSource};
+use crate::time::source::{ProcessTimes, Reading, TimeSource};
 use host::linux::clock::{read_monotonic, read_thread_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed};
 use host::linux::process::read_children;
@@ -113,7 +113,7 @@ impl Looker {
         let Ok(mut before) = self.source.read() else { return found };
         let names = self.server.names.clone();
         let mut whole = Accounting::begin(before.clone(), By::Kind, names.clone());
-        let (cost_at_start, cpu_at_start) = (self.source.cost(), read_thread_cpu_time());
+        let (cost_at_start, cpu_at_start) = (self.source.cost().unwrap_or_default(), read_thread_cpu_time());
         let (mut cost, mut cpu) = (cost_at_start.clone(), cpu_at_start);
         let mut total = TimeUse::default();
         let mut explained: Vec<f64> = Vec::new();
@@ -125,13 +125,14 @@ impl Looker {
             self.roster.learn(&reading.processes, &[]);
             let mut within = Accounting::begin(before, By::Kind, names.clone());
             within.add(reading.clone(), |process| self.roster.who(process));
-            let (cost_now, cpu_now) = (self.source.cost(), read_thread_cpu_time());
-            let looking = Looking {
-                cost_ns: total_ns(&cost_now).saturating_sub(total_ns(&cost)) + (cpu_now - cpu).as_nanos() as u64,
-                reports: self.take_reports(&reading),
-                lost: reading.lost.saturating_sub(whole.imperfect.lost_processes),
+            let (cost_now, cpu_now) = (self.source.cost().unwrap_or_default(), read_thread_cpu_time());
+            let cost_ns = cost_now.since(&cost).total_ns() + (cpu_now - cpu).as_nanos() as u64;
+            let used = TimeUse {
+                activity_reports: self.take_reports(&reading),
+                cost_seconds: cost_ns as f64 / 1e9,
+                lost_processes: reading.lost.saturating_sub(whole.span.imperfect.lost_processes) as f64,
+                ..compute_time_use(&within)
             };
-            let used = compute_time_use(&within, &looking);
             whole.add(reading.clone(), |process| self.roster.who(process));
             total.add(&used);
             if is_whole {
@@ -155,10 +156,19 @@ impl Looker {
             explained_ratio_max: explained.iter().copied().reduce(f64::max),
             is_cut_short: above == SECONDS_ABOVE,
         };
-        let own_cpu = cpu - cpu_at_start;
-        found.trial = (whole.length_ns() > 0).then(|| {
-            let cost = cost.unwrap_or_default().since(&cost_at_start.unwrap_or_default());
-            describe_trial(figures, whole, self.refused, cost, own_cpu)
+        let imperfect = whole.span.imperfect;
+        let commands = || StatisticName::of_commands(CLIENT_BACKEND.to_owned());
+        found.trial = (whole.length_ns() > 0).then(|| TrialTime {
+            figures,
+            refused: self.refused,
+            processes: whole.processes,
+            statistics: NamedStatistic::all_of(whole.span.statistics),
+            handled_statistic: whole.handled.get(CLIENT_BACKEND).map(|one| NamedStatistic::new(commands(), *one)),
+            recovered: imperfect.recovered,
+            recovered_seconds: imperfect.recovered_ns as f64 / 1e9,
+            wakes_missed: imperfect.wakes_missed,
+            programs: cost.since(&cost_at_start).programs,
+            own_cpu_seconds: (cpu - cpu_at_start).as_secs_f64(),
         });
         found
     }
@@ -188,14 +198,10 @@ impl Looker {
 
 /// Seconds that client backends waited, by `class::event`.
 fn compute_waited(within: &Accounting, per_second: f64) -> BTreeMap<String, f64> {
-    let of_clients = within.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND);
+    let of_clients = within.span.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND);
     let waits = of_clients.filter(|(name, statistic)| name.part != "processor" && statistic.total_ns > 0);
     let seconds = |ns: u64| (ns as f64 * per_second / 1e3).round() / 1e6;
     waits.map(|(name, one)| (format!("{}::{}", name.part, name.detail), seconds(one.total_ns))).collect()
-}
-
-fn total_ns(cost: &Option<ProbeCost>) -> u64 {
-    cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
 // Each status update increments the first number of a backend's entry twice: `st_changecount`, defined in

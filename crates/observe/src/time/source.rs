@@ -18,12 +18,13 @@ use postgres::{RelationPath, Session};
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
 /// Source of the times, the least exact first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[derive(Serialize, Deserialize, clap::ValueEnum, IntoStaticStr, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Tier {
     /// Samples pg_stat_activity.
+    #[default]
     Sql,
     /// Samples the wait event in each process's memory, and its run state.
     Memory,
@@ -100,19 +101,11 @@ pub struct WrittenTo {
 
 impl WrittenTo {
     pub fn and(self, more: WrittenTo) -> WrittenTo {
-        self.each_with(more, Written::and)
+        host::fieldwise!(WrittenTo, self.and(more): wal, temporary, others)
     }
 
     pub fn since(self, earlier: WrittenTo) -> WrittenTo {
-        self.each_with(earlier, Written::since)
-    }
-
-    fn each_with(self, other: WrittenTo, of: fn(Written, Written) -> Written) -> WrittenTo {
-        WrittenTo {
-            wal: of(self.wal, other.wal),
-            temporary: of(self.temporary, other.temporary),
-            others: of(self.others, other.others),
-        }
+        host::fieldwise!(WrittenTo, self.since(earlier): wal, temporary, others)
     }
 }
 
@@ -137,11 +130,6 @@ pub struct FileTimes {
 }
 
 impl FileTimes {
-    pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
-        files.extend(lasting.iter().map(|call| FileTimes::of_call(call, at_ns)));
-        FileTimes::merge(files)
-    }
-
     pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
         let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
         let mut times = FileTimes { file: call.file.clone(), ..FileTimes::default() };
@@ -247,19 +235,9 @@ pub struct Reading {
     pub begins_from: Option<Box<Reading>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProbeOptions {
-    pub slow_call: Duration,
-    /// Ring buffer of slow calls in bytes: a power of two, at least a page.
-    pub slow_call_bytes: u32,
-}
-
-impl Default for ProbeOptions {
-    fn default() -> ProbeOptions {
-        // The ring buffer holds about 3,000 calls.
-        ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
-    }
-}
+/// Minimum length of a reported file call, and bytes of their ring buffer: a power of two, at least a page. It holds
+/// about 3,000 calls.
+pub const SLOW_CALLS: (Duration, u32) = (Duration::from_millis(10), 1 << 18);
 
 /// Cost of the probe, by the kernel's own count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -432,7 +410,7 @@ fn relation_number(name: &str) -> Option<u32> {
         Some((number, fork)) => Fork::from_name(fork).map(|_| number)?,
         None => of_fork,
     };
-    format!("global/{number}").parse::<RelationPath>().ok().map(|path| path.relfilenumber())
+    format!("global/{number}").parse::<RelationPath>().ok().map(|path| path.relfilenumber)
 }
 
 #[cfg(test)]
@@ -456,7 +434,8 @@ mod tests {
             unsynced: None,
         };
         let write = FileCall { kind: FileCallKind::Write, ..call.clone() };
-        let files = FileTimes::with_lasting(vec![known], &[call, write], 5000);
+        let files =
+            FileTimes::merge([vec![known], [call, write].map(|call| FileTimes::of_call(&call, 5000)).into()].concat());
         assert_eq!(files.len(), 1);
         let FileTimes { syncs, sleeps, slept_ns, written: still, lasts, .. } = &files[0];
         assert!(lasts);

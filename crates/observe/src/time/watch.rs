@@ -1,5 +1,6 @@
 //! Reads wait times of processes from a source, sums them up by step, and detects stalls.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use sqlx::Connection as _;
@@ -8,13 +9,15 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::Error;
+use crate::budget::{BudgetedSource, RefusedSource};
 use crate::stall::{Stall, StallWatch};
-use crate::time::account::{Accounting, By};
+use crate::time::account::{Accounting, By, FailedLooks, NamedStatistic, StatisticName};
 use crate::time::culprits::{Culprits, waits_for_lock};
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
+use crate::time::report::{LookingCost, TimeReport};
 use crate::time::roster::Roster;
-use crate::time::source::{FileCall, FileTimes, LOOK, ProcessTimes, Reading, TimeSource, WaitEvent};
+use crate::time::source::{FileCall, FileTimes, LOOK, ProcessTimes, Reading, WaitEvent};
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
@@ -53,21 +56,11 @@ pub struct Watch {
     /// Ended processes of earlier readings, not yet summed up.
     ended: Vec<ProcessTimes>,
     lasting: Vec<FileCall>,
-    read_at_ns: u64,
-}
-
-#[derive(Debug)]
-pub struct Watched {
-    pub accounting: Accounting,
-    pub stalls: Vec<Stall>,
-    pub files: Vec<FileTimes>,
-    pub culprits: Culprits,
-    pub answered: bool,
 }
 
 impl Watch {
     pub async fn begin(
-        source: &mut dyn TimeSource,
+        source: &mut BudgetedSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
         mut roster: Roster,
         by: By,
@@ -98,7 +91,6 @@ impl Watch {
             latest: None,
             ended: Vec::new(),
             lasting: Vec::new(),
-            read_at_ns: 0,
         })
     }
 
@@ -116,16 +108,16 @@ impl Watch {
         self.accounting.follow_restart(names.clone());
         self.names = names;
         let earlier = std::mem::replace(&mut self.stalls, stalls);
-        self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
+        self.earlier_stalls.extend(earlier.map(|watch| watch.stalls.finish(false)).unwrap_or_default());
     }
 
     /// Calls `hear` after each `step` and when `end` completes. `hear` may empty `accounting`.
-    pub async fn until<T, S: TimeSource>(
+    pub async fn until<T>(
         &mut self,
-        source: &mut S,
+        source: &mut BudgetedSource,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Watch, &S),
+        mut hear: impl FnMut(&mut Watch, &BudgetedSource),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         let looks_of_step = step.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
@@ -144,7 +136,7 @@ impl Watch {
             if every <= LOOK || self.asked_at.elapsed() + LOOK / 2 >= every {
                 self.look(source).await;
             }
-            if let Some(why) = source.failure() {
+            if let Some(why) = source.current.failure() {
                 self.lose_server(why);
             }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
@@ -161,17 +153,17 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self, source: &mut impl TimeSource) {
+    async fn look(&mut self, source: &mut BudgetedSource) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
-        let word = source.event_word().filter(|_| self.roster.postmaster_of_same_pids().is_some());
+        let word = source.current.event_word().filter(|_| self.roster.postmaster_of_same_pids().is_some());
         let read_numbers = || word.map(|word| word.read_each(&self.unnamed));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // A late answer must not delay readings.
         let answer = timeout(LOOK, read_sessions(connection)).await;
-        source.see(answer.as_ref().ok().and_then(|answer| answer.as_deref().ok()));
+        source.current.see(answer.as_ref().ok().and_then(|answer| answer.as_deref().ok()));
         match answer {
             Ok(Ok(sessions)) => {
                 if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
@@ -184,7 +176,7 @@ impl Watch {
             // A stopped server does not end the measurement.
             Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
             Ok(Err(error)) => {
-                let failed = &mut self.accounting.failed;
+                let failed = &mut self.accounting.span.failed;
                 (failed.count, failed.why) = (failed.count + 1, error.with_hint());
             }
             Err(_) => {}
@@ -246,7 +238,6 @@ impl Watch {
         }
         let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
         self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();
-        self.read_at_ns = reading.at_ns;
         self.latest = Some(reading);
     }
 
@@ -257,23 +248,51 @@ impl Watch {
         self.accounting.add(reading, |process| roster.who(process));
     }
 
-    pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
+    /// Also returns the failed queries for processes, and whether the server still answered.
+    pub async fn finish(
+        mut self,
+        source: &mut BudgetedSource,
+        refused: Vec<RefusedSource>,
+        cost: LookingCost,
+    ) -> Result<(TimeReport, FailedLooks, bool), Error> {
         self.accounting.finish();
-        let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);
-        let look_ns = self.accounting.length_ns();
+        let (at_ns, look_ns) = (self.accounting.at_ns, self.accounting.length_ns());
+        let lasting = self.lasting.iter().map(|call| FileTimes::of_call(call, at_ns));
+        let files = FileTimes::merge(source.files()?.into_iter().chain(lasting).collect());
         let mut files: Vec<FileTimes> = files.into_iter().map(|file| file.within(look_ns)).collect();
         if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
             for file in &mut files {
                 file.relation = stalls.name_relation(&file.file, connection).await;
             }
         }
-        let found = self.stalls.map(StallWatch::finish).unwrap_or_default();
-        Ok(Watched {
-            accounting: self.accounting,
+        files.sort_by_key(|file| Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
+        let found = self.stalls.map(|watch| watch.stalls.finish(false)).unwrap_or_default();
+        let Accounting { by, span, handled, begun_before, lasting, seconds, total, processes, .. } = self.accounting;
+        let handled = handled.into_iter().map(|(place, statistic)| (StatisticName::of_commands(place), statistic));
+        let report = TimeReport {
+            source: source.current.tier(),
+            refused,
+            by,
+            length_ns: look_ns,
+            processes,
+            total,
+            explained: total.explained(),
+            clients: span.clients,
+            lived: span.lived,
+            handled_by: NamedStatistic::all_of(handled.collect()),
+            begun_before,
+            lasting,
+            statistics: NamedStatistic::all_of(span.statistics),
+            seconds,
             stalls: self.earlier_stalls.into_iter().chain(found).collect(),
             files,
-            culprits: self.culprits,
-            answered: self.connection.is_some(),
-        })
+            blockers: self.culprits.seen_blockers,
+            temporary_files: self.culprits.seen_temporary,
+            reductions: source.reductions.clone(),
+            imperfect: span.imperfect,
+            cost,
+            ..TimeReport::default()
+        };
+        Ok((report, span.failed, self.connection.is_some()))
     }
 }

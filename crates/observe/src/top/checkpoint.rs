@@ -19,6 +19,12 @@ pub enum CheckpointPhase {
     Syncing,
 }
 
+impl CheckpointPhase {
+    pub fn is_running(self) -> bool {
+        matches!(self, CheckpointPhase::Writing | CheckpointPhase::Syncing)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
@@ -60,8 +66,8 @@ pub struct LastCheckpoint {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CheckpointWatch {
-    before: Option<CheckpointPulse>,
-    before_ns: u64,
+    /// Time and counters of the last reading.
+    before: Option<(u64, CheckpointPulse)>,
     phase: CheckpointPhase,
     /// Time and counters of the last reading before the current checkpoint.
     begun: Option<(u64, CheckpointPulse)>,
@@ -70,9 +76,7 @@ pub(super) struct CheckpointWatch {
 
 impl CheckpointWatch {
     pub fn take(&mut self, at_ns: u64, at_ms: i64, pulse: CheckpointPulse, event: Option<&str>) -> CheckpointStep {
-        let before_ns = if self.before.is_some() { self.before_ns } else { at_ns };
-        self.before_ns = at_ns;
-        let before = self.before.replace(pulse).unwrap_or(pulse);
+        let (before_ns, before) = self.before.replace((at_ns, pulse)).unwrap_or((at_ns, pulse));
         let has_begun = pulse.timed + pulse.requested > before.timed + before.requested;
         self.phase = match event {
             Some("CheckpointerMain") => CheckpointPhase::Idle,
@@ -82,7 +86,7 @@ impl CheckpointWatch {
             None if has_begun => CheckpointPhase::Writing,
             None => self.phase,
         };
-        let is_running = matches!(self.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing);
+        let is_running = self.phase.is_running();
         let ended = pulse.write_ms > before.write_ms || pulse.sync_ms > before.sync_ms;
         if let Some((_, first)) = self.begun.filter(|_| ended || !is_running) {
             self.begun = None;

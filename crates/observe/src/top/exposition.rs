@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
-use super::checkpoint::{CheckpointPhase, CheckpointStep};
+use super::checkpoint::CheckpointStep;
 use super::frame::{ServerStep, TopFrame};
 use crate::gauges::{DeviceUse, OsSample};
 use crate::statistic::{BUCKETS, Statistic, upper_bound};
@@ -123,7 +123,7 @@ const METRICS: [Metric; 39] = [
     }),
     Checkpoint("pgthaw_checkpoint_buffers_total", "Buffers written by checkpoints.", |one| one.buffers_added as f64),
     Step("pgthaw_checkpoint_running", "Whether a checkpoint is running.", |step| {
-        flag(matches!(step.checkpoint?.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing))
+        flag(step.checkpoint?.phase.is_running())
     }),
     Checkpoint(
         "pgthaw_wal_since_checkpoint_bytes",
@@ -295,10 +295,8 @@ fn render_histogram(page: &mut Page, name: &str, labels: &[(&str, &str)], statis
     let mut below = 0;
     for (bucket, count) in statistic.histogram.iter().enumerate() {
         below += count;
-        let bound = match bucket {
-            _ if bucket == BUCKETS - 1 => "+Inf".to_owned(),
-            _ => (upper_bound(bucket) as f64 / 1e9).to_string(),
-        };
+        let seconds = || (upper_bound(bucket) as f64 / 1e9).to_string();
+        let bound = if bucket == BUCKETS - 1 { "+Inf".to_owned() } else { seconds() };
         page.sample(&format!("{name}_bucket"), &[labels, &[("le", bound.as_str())]].concat(), below);
     }
     page.sample(&format!("{name}_sum"), labels, statistic.total_ns as f64 / 1e9);

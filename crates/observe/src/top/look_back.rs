@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::Statistic;
-use crate::stall::{Backends, CheckpointPhase, DATA_DEVICE, LOG_DEVICE, Stall, StallKind, Stalls, Step, render_clock};
-use crate::time::{
-    Blocker, By, Culprits, Imperfect, Lived, LookingCost, NamedStatistic, StatisticName, Tier, TimeReport, TimeSecond,
-    TimeShares,
-};
-use crate::top::checkpoint::CheckpointPhase as Phase;
+use crate::stall::{DATA_DEVICE, LOG_DEVICE, Stall, StallKind, Stalls, Step, render_clock};
+use crate::time::{Blocker, Culprits, NamedStatistic, StatisticName, Tier, TimeReport, TimeSecond};
 use crate::top::frame::TopFrame;
 use postgres::LockProcess;
 
@@ -22,21 +18,11 @@ const JITTER_MS: i64 = 500;
 
 #[derive(Debug, Default)]
 pub struct LookBack {
-    within_ms: Option<(i64, i64)>,
-    by: By,
+    report: TimeReport,
     source: Option<Tier>,
-    length_ns: u64,
-    processes: u32,
-    total: TimeShares,
-    clients: TimeShares,
-    lived: Lived,
     statistics: BTreeMap<StatisticName, Statistic>,
-    seconds: Vec<TimeSecond>,
     stalls: BTreeMap<i64, Stall>,
     culprits: Culprits,
-    imperfect: Imperfect,
-    cost: LookingCost,
-    remarks: Vec<String>,
     failure: Option<String>,
     sampled: Option<Stalls>,
 }
@@ -44,11 +30,11 @@ pub struct LookBack {
 impl LookBack {
     pub fn add(&mut self, frame: TopFrame) {
         let begin_ms = frame.at_ms.saturating_sub_unsigned(frame.length_ns / 1_000_000);
-        let (first_ms, last_ms) = self.within_ms.unwrap_or((begin_ms, begin_ms));
+        let (first_ms, last_ms) = self.report.recorded_ms.unwrap_or((begin_ms, begin_ms));
         if begin_ms.saturating_sub(last_ms) > GAP_MS {
             self.remark(format!("nothing was recorded from {} to {}", render_clock(last_ms), render_clock(begin_ms)));
         }
-        self.within_ms = Some((first_ms, frame.at_ms));
+        self.report.recorded_ms = Some((first_ms, frame.at_ms));
         let sampled = self.sampled.get_or_insert_with(|| Stalls::new(1));
         match step_of(&frame) {
             _ if !(last_ms..last_ms.saturating_add(GAP_MS)).contains(&begin_ms.saturating_add(JITTER_MS)) => {
@@ -67,14 +53,15 @@ impl LookBack {
         if frame.failure.is_some() {
             return;
         }
-        self.by = frame.by;
         self.source = self.source.into_iter().chain(frame.source).min();
-        self.length_ns = self.length_ns.saturating_add(frame.length_ns);
-        self.processes = self.processes.max(frame.processes);
-        self.total.add(&frame.time);
-        self.clients.add(&frame.clients);
+        let report = &mut self.report;
+        report.by = frame.by;
+        report.length_ns = report.length_ns.saturating_add(frame.length_ns);
+        report.processes = report.processes.max(frame.processes);
+        report.total.add(&frame.time);
+        report.clients.add(&frame.clients);
         let until_ns = frame.at_ms.saturating_sub(first_ms).max(0).cast_unsigned().saturating_mul(1_000_000);
-        self.seconds.push(TimeSecond {
+        report.seconds.push(TimeSecond {
             until_ns,
             length_ns: frame.length_ns,
             processes: frame.processes,
@@ -83,29 +70,29 @@ impl LookBack {
         });
         for one in frame.statistics {
             let NamedStatistic { place, part, detail, statistic, .. } = one.named;
-            self.lived.add(place.clone(), statistic.total_ns, one.share.is_some());
+            report.lived.add(place.clone(), statistic.total_ns, one.share.is_some());
             self.statistics.entry(StatisticName { place, part, detail }).or_default().merge(&statistic);
         }
         let is_within = |stall: &Stall| stall.end_ms.is_none_or(|end_ms| end_ms >= first_ms);
         self.stalls.extend(frame.stalls.into_iter().filter(is_within).map(|stall| (stall.begin_ms, stall)));
         self.culprits.see_recorded(frame.blockers, frame.temporary_files, frame.at_ms);
-        self.imperfect.add(&frame.imperfect);
-        self.cost.own_cpu_ns = self.cost.own_cpu_ns.saturating_add(frame.cost.own_cpu_ns);
-        self.cost.processors = frame.cost.processors;
+        report.imperfect.add(&frame.imperfect);
+        report.cost.own_cpu_ns = report.cost.own_cpu_ns.saturating_add(frame.cost.own_cpu_ns);
+        report.cost.processors = frame.cost.processors;
     }
 
     fn remark(&mut self, text: String) {
-        if self.remarks.len() < REMARKS {
-            self.remarks.push(text);
+        if self.report.remarks.len() < REMARKS {
+            self.report.remarks.push(text);
         }
     }
 
     pub fn finish(mut self, damaged: &[String]) -> TimeReport {
         damaged.iter().for_each(|why| self.remark(why.clone()));
-        let found = self.sampled.take().map(Stalls::finish).unwrap_or_default().into_iter();
+        let found = self.sampled.take().map(|sampled| sampled.finish(false)).unwrap_or_default().into_iter();
         // A low load is no incident.
         let is_of_server = |stall: &Stall| !matches!(stall.kind, StallKind::ClientPause | StallKind::ClientDelay);
-        let last_ms = self.within_ms.map(|(_, last_ms)| last_ms);
+        let last_ms = self.report.recorded_ms.map(|(_, last_ms)| last_ms);
         self.stalls.extend(found.filter(is_of_server).map(|stall| {
             let sentence = stall.sentence.replacen("command", "transaction", 1);
             let end_ms = stall.end_ms.or(last_ms);
@@ -113,28 +100,12 @@ impl LookBack {
         }));
         TimeReport {
             source: self.source.unwrap_or(Tier::Sql),
-            refused: Vec::new(),
-            by: self.by,
-            length_ns: self.length_ns,
-            processes: self.processes,
-            explained: self.total.explained(),
-            total: self.total,
-            clients: self.clients,
-            lived: self.lived,
-            handled_by: Vec::new(),
-            begun_before: 0,
-            lasting: 0,
+            explained: self.report.total.explained(),
             statistics: NamedStatistic::all_of(self.statistics),
-            seconds: self.seconds,
             stalls: self.stalls.into_values().collect(),
-            files: Vec::new(),
             blockers: self.culprits.seen_blockers,
             temporary_files: self.culprits.seen_temporary,
-            reductions: Vec::new(),
-            imperfect: self.imperfect,
-            cost: self.cost,
-            remarks: self.remarks,
-            recorded_ms: self.within_ms,
+            ..self.report
         }
     }
 }
@@ -145,12 +116,12 @@ fn step_of(frame: &TopFrame) -> Option<Step> {
     let length_ns = Some(server.length_ns).filter(|length_ns| LENGTHS_NS.contains(length_ns))?;
     let end_ns = u64::try_from(frame.at_ms).ok()?.checked_mul(1_000_000).filter(|end_ns| *end_ns > length_ns)?;
     let share = |ns: u64| ns as f64 / frame.length_ns.max(1) as f64;
-    let mut backends = Backends { count: share(frame.clients.lived_ns), ..Backends::default() };
+    let (mut running, mut waits) = (0.0, BTreeMap::<(String, String), f64>::new());
     for one in frame.statistics.iter().filter(|one| one.share.is_some()) {
         let count = share(one.named.statistic.total_ns);
         match one.named.part.as_str() {
-            "processor" => backends.running += count,
-            _ => *backends.waits.entry((one.named.part.clone(), one.named.detail.clone())).or_default() += count,
+            "processor" => running += count,
+            _ => *waits.entry((one.named.part.clone(), one.named.detail.clone())).or_default() += count,
         }
     }
     let mut machine = frame.machine.as_ref().map(|machine| machine.gauges.clone()).unwrap_or_default();
@@ -164,13 +135,10 @@ fn step_of(frame: &TopFrame) -> Option<Step> {
         wall_ms: frame.at_ms,
         length_ns,
         commands: server.commits.saturating_add(server.rollbacks).min(1 << 32),
-        server_processors: backends.running,
-        backends,
-        checkpoint: frame.checkpoint.and_then(|checkpoint| match checkpoint.phase {
-            Phase::Writing => Some(CheckpointPhase::Writes),
-            Phase::Syncing => Some(CheckpointPhase::Syncs),
-            Phase::Unknown | Phase::Idle => None,
-        }),
+        backends: share(frame.clients.lived_ns),
+        waits,
+        server_processors: running,
+        checkpoint: frame.checkpoint.map(|checkpoint| checkpoint.phase).filter(|phase| phase.is_running()),
         holders,
         processors: frame.machine.as_ref().map_or(0.0, |_| frame.cost.processors),
         machine,
@@ -188,6 +156,7 @@ fn add_holders(blocker: &Blocker, holders: &mut Vec<LockProcess>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::TimeShares;
     use crate::top::frame::tests::{SECOND, name};
     use crate::top::{ServerStep, TopStatistic};
     use postgres::Session;

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::budget::RefusedSource;
 use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
-    By, LOOK, LookingCost, OwnTransactions, ProbeCost, Roster, SharedLooks, Tier, TimeSource, TimeSpan, WaitNames,
-    Watch,
+    By, LOOK, LookingCost, OwnTransactions, ProbeCost, Roster, SqlLooks, Tier, TimeSource, TimeSpan, WaitNames, Watch,
 };
 use crate::top::checkpoint::CheckpointWatch;
 use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
@@ -79,7 +78,7 @@ impl TopWatch {
         let sessions = read_sessions(&mut here.who).await?;
         let is_economical = here.pulse.is_none();
         let (source, refused, pulse) = match here.pulse {
-            None => (Box::new(SharedLooks::start(sessions.clone())) as Box<dyn TimeSource>, Vec::new(), here.looks),
+            None => (Box::new(SqlLooks::share(sessions.clone())) as Box<dyn TimeSource>, Vec::new(), here.looks),
             Some(pulse) => {
                 let opened = open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
                 (opened.0, opened.1, pulse)
@@ -99,9 +98,12 @@ impl TopWatch {
         if let Some(Err(error)) = &fetched {
             missing.push(Missing::new("page cache hits", error.to_string(), error.hint()));
         }
-        let machine = here
-            .postmaster_pid
-            .map(|_| MachineWatch::begin(here.devices, here.device_name, fetched.and_then(Result::ok)));
+        let machine = here.postmaster_pid.map(|_| MachineWatch {
+            before: GaugeReading::read_machine(&here.devices),
+            devices: here.devices,
+            device_name: here.device_name,
+            fetched: fetched.and_then(Result::ok),
+        });
         let names = WaitNames::of_server(here.version_num, &mut here.who).await;
         let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
         roster.see(sessions);
@@ -112,10 +114,8 @@ impl TopWatch {
         let cpu_before = read_own_cpu_time();
         let mut watch = Watch::begin(&mut source, (here.who, Some(own)), roster, self.by, names, stalls).await?;
         let mut steps = Steps {
-            by: self.by,
             block_size: here.block_size,
-            period,
-            half_step: self.step / 2,
+            machine_due: period - self.step / 2,
             server_before: pulse.first.clone(),
             window: RateWindow::new(!can_tell_at_once(here.version_num)),
             checkpoints: CheckpointWatch::default(),
@@ -172,10 +172,9 @@ impl TopWatch {
 }
 
 struct Steps {
-    by: By,
     block_size: u32,
-    period: Duration,
-    half_step: Duration,
+    /// Age of the machine's last reading from which the next is due.
+    machine_due: Duration,
     server_before: PulseReading,
     window: RateWindow,
     checkpoints: CheckpointWatch,
@@ -190,7 +189,8 @@ struct Steps {
 impl Steps {
     fn take(&mut self, span: TimeSpan, source: &BudgetedSource, watch: &Watch) -> TopFrame {
         let at_ms = read_wall_ms();
-        let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
+        let due =
+            |machine: &&mut MachineWatch| read_monotonic().saturating_sub(machine.before.monotonic) >= self.machine_due;
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
         let (reading, unanswered) = match lock(&self.pulse.latest).take().transpose() {
             Ok(reading) => (reading, None),
@@ -207,7 +207,7 @@ impl Steps {
         let cpu = read_own_cpu_time();
         let cost = LookingCost {
             kernel: kernel.as_ref().map(|now| now.since(&self.kernel_before.take().unwrap_or_default())),
-            kernel_refusal: source.cost_refusal(),
+            kernel_refusal: source.current.cost_refusal(),
             own_cpu_ns: cpu.saturating_sub(self.cpu_before).as_nanos() as u64,
             processors: count_cores(),
         };
@@ -215,8 +215,8 @@ impl Steps {
         TopFrame {
             at_ms,
             length_ns: span.second.length_ns,
-            source: Some(source.tier()),
-            by: self.by,
+            source: Some(source.current.tier()),
+            by: watch.accounting.by,
             processes: span.second.processes,
             time: span.second.shares,
             clients: span.clients,
@@ -267,7 +267,7 @@ impl Steps {
 }
 
 fn own_limit(source: &BudgetedSource) -> Missing {
-    let (what, why) = match source.tier() {
+    let (what, why) = match source.current.tier() {
         Tier::Bpf => ("waits without sleep", "page cache hits and spinlocks count as processor time".to_owned()),
         Tier::Memory => {
             let looks = looks_in_words(looks_after(&source.reductions));
@@ -328,12 +328,13 @@ struct PulseReading {
 
 type Latest = Arc<Mutex<Option<Result<PulseReading, String>>>>;
 
+/// Dropping it stops the task.
 #[derive(Debug)]
 struct PulseReader {
     pub first: PulseReading,
     pub checkpoint_refusal: Option<String>,
     latest: Latest,
-    task: JoinHandle<()>,
+    _task: JoinSet<()>,
 }
 
 impl PulseReader {
@@ -353,11 +354,11 @@ impl PulseReader {
         let knows_checkpoints = checkpoints.is_some();
         // Prepares statements, which the server counts too.
         read_pulse(&mut connection, &own_pids).await?;
-        let (server, own_before) = read_apart(&mut connection, &own_pids, &own, 0).await?;
-        let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, own: own_before, checkpoints };
+        let first = PulseReading { checkpoints, ..read_apart(&mut connection, &own_pids, &own, 0).await? };
         let latest = Latest::default();
         let to_fill = Arc::clone(&latest);
-        let ask = async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             let mut ticks = interval_at(Instant::now() + period - period / 5, period);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
@@ -368,10 +369,8 @@ impl PulseReader {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
                 };
-                let read = read_apart(&mut connection, &own_pids, &own, knows_checkpoints.into()).await;
-                let at_ns = read_monotonic().as_nanos() as u64;
-                let reading = match read {
-                    Ok((server, own_before)) => Ok(PulseReading { at_ns, server, own: own_before, checkpoints }),
+                let reading = match read_apart(&mut connection, &own_pids, &own, knows_checkpoints.into()).await {
+                    Ok(reading) => Ok(PulseReading { checkpoints, ..reading }),
                     Err(error) if error.is_server_gone() => {
                         let _ = gone.send(error.with_hint());
                         return;
@@ -380,20 +379,20 @@ impl PulseReader {
                 };
                 *lock(&to_fill) = Some(reading);
             }
-        };
-        Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
+        });
+        Ok(PulseReader { first, checkpoint_refusal, latest, _task: task })
     }
 }
 
-/// Returns the counters, and the number of pgthaw's transactions in them. Neither includes this query. Queries again
-/// if another session of pgthaw was active. `untold`: number of this connection's earlier transactions that the server
-/// counts only together with this query.
+/// Returns the counters and the number of pgthaw's transactions in them, without `checkpoints`. Neither includes this
+/// query. Queries again if another session of pgthaw was active. `untold`: number of this connection's earlier
+/// transactions that the server counts only together with this query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],
     own: &OwnTransactions,
     mut untold: u64,
-) -> Result<(ServerPulse, u64), postgres::Error> {
+) -> Result<PulseReading, postgres::Error> {
     let mut is_again = false;
     loop {
         let (begun, ended) = own.counts();
@@ -403,15 +402,10 @@ async fn read_apart(
         drop(asked);
         own.add(std::mem::take(&mut untold));
         if is_apart || is_again {
-            return Ok((server, ended));
+            let at_ns = read_monotonic().as_nanos() as u64;
+            return Ok(PulseReading { at_ns, server, own: ended, checkpoints: None });
         }
         is_again = true;
-    }
-}
-
-impl Drop for PulseReader {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -424,22 +418,13 @@ struct MachineWatch {
 }
 
 impl MachineWatch {
-    pub fn begin(devices: Devices, device_name: Option<String>, fetched: Option<FetchedBytes>) -> MachineWatch {
-        let before = GaugeReading::read_machine(&devices);
-        MachineWatch { devices, device_name, fetched, before }
-    }
-
-    pub fn age(&self) -> Duration {
-        read_monotonic().saturating_sub(self.before.monotonic)
-    }
-
     pub fn take(&mut self) -> MachineStep {
         let now = GaugeReading::read_machine(&self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());
         MachineStep {
             length_ns: now.monotonic.saturating_sub(before.monotonic).as_nanos() as u64,
             device_name: self.device_name.clone(),
-            gauges: now.since(&before),
+            gauges: now.since(&before, 1),
             fetched_bytes: self.fetched.as_mut().map(FetchedBytes::read_added),
         }
     }
@@ -484,12 +469,13 @@ mod tests {
 
     #[test]
     fn a_look_tells_what_happened_since_the_one_before() {
-        let mut watch = MachineWatch::begin(Devices::default(), None, None);
+        let devices = Devices::default();
+        let before = GaugeReading::read_machine(&devices);
+        let mut watch = MachineWatch { devices, device_name: None, fetched: None, before };
         std::thread::sleep(Duration::from_millis(30));
         let step = watch.take();
         assert!(step.length_ns >= 30_000_000 && step.gauges.available_bytes.0 > 0, "{step:?}");
         assert_eq!((step.gauges.device, step.fetched_bytes), (None, None));
-        assert!(watch.age() < Duration::from_nanos(step.length_ns) + Duration::from_secs(60));
     }
 }
 

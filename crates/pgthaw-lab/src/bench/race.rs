@@ -5,15 +5,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::resident::{Looker, Probe};
-use super::warmer::{ActiveContender, Contender, io_workers_serve};
-use crate::lab::{Generator, Lab, Result, Start, Stop, Work};
-use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
+use super::warmer::{Contender, io_workers_serve};
+use crate::lab::{Generator, Lab, Launch, Start, Stop, Work};
+use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Result, Strategy};
 use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
 use host::linux::cgroup::DiskLimit;
 use host::linux::page_cache::PageCache as _;
 use host::linux::{Devices, clock, process};
 use host::units::Bytes;
-use model::{Collector, Facts, judge};
+use model::{Facts, Series, judge};
 use observe::time::TimeSampler;
 use observe::{
     BackendReads, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds, compute_tenths,
@@ -39,7 +39,8 @@ const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
 pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
-    pub contender: Contender,
+    pub strategy: Strategy,
+    pub launch: Option<Launch>,
     pub load_begins: LoadBegins,
     /// Maximum duration if the race may end early.
     pub seconds: u32,
@@ -55,19 +56,6 @@ pub struct Entrants<'a> {
     pub time: Option<TimeSampler>,
 }
 
-impl Entrants<'_> {
-    fn sources(&self, lab: &Lab) -> Result<Sources> {
-        Ok(Sources {
-            devices: self.devices.clone(),
-            backends: BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.contender.strategy)),
-            files: lab.open_files_of(&self.relations)?,
-            relations: self.relations.len(),
-            page_bytes: lab.page_cache.page_bytes(),
-            cadence: self.cadence,
-        })
-    }
-}
-
 pub fn wait_for_server_start() {
     let wait_ms = (SERVER_START_MS - clock::read_wall_ms()).rem_euclid(1000);
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
@@ -76,17 +64,23 @@ pub fn wait_for_server_start() {
 /// Lifts the disk limit when the load generator exits, or shortly after the last measured second, so that queued reads
 /// do not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured> {
-    let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
-    let load_waits =
-        entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
-    let generator = entrants.generator;
-    let mut contender = entrants.contender.ready(lab, work.directory, limit.as_ref())?;
+    let Entrants { generator, strategy, devices, seconds, ends_by_itself, cadence, time, .. } = entrants;
+    let sources = Sources {
+        devices: devices.clone(),
+        backends: BackendReads::new(lab.postmaster_pid(), io_workers_serve(strategy)),
+        files: lab.open_files_of(&entrants.relations)?,
+        relations: entrants.relations.len(),
+        page_bytes: lab.page_cache.page_bytes(),
+        cadence,
+    };
+    let load_waits = entrants.load_begins == LoadBegins::AfterWarmer && strategy != Strategy::Nothing;
+    let mut contender = Contender::ready(strategy, entrants.launch, lab, work.directory, limit.as_ref())?;
 
-    entrants.time.iter().for_each(TimeSampler::wait_until_open);
+    time.iter().for_each(TimeSampler::wait_until_open);
     let start = Start::choose(generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
-    let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
+    let sampler = sample_counters(sources, start.monotonic, seconds, move |reading| {
         // If the trial was stopped, nothing receives this.
         let _ = tell.send(*reading);
     })?;
@@ -97,7 +91,6 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
         observer_pid: entrants.observer_pid,
     };
     let gauges = sample_gauges(gauged, start.monotonic, seconds)?;
-    let time = entrants.time;
     time.iter().for_each(|time| time.begin(start.monotonic, seconds));
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
@@ -107,7 +100,7 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     }
     contender.go(start.monotonic);
 
-    let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
+    let head_start = limit.as_ref().map(DiskLimit::read_usage).transpose()?;
 
     let mut watch = Watch {
         watched: entrants.watched,
@@ -119,7 +112,6 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
         steady_seconds: 0,
         generator_shares: Vec::new(),
     };
-    let Entrants { ends_by_itself, cadence, .. } = entrants;
     let course = Course { lab, start, seconds, ends_by_itself, cadence, stop: work.stop };
     let begun = (!load_waits).then_some(Duration::ZERO);
     let (is_early, load_began_after) = course.follow(begun, generator, &mut contender, &mut watch, probe.as_ref())?;
@@ -130,20 +122,22 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let mut os_samples = gauges.finish(is_early);
     time.add_to(&mut os_samples);
     let readings = sampler.finish(is_early)?;
-    let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
-    let used = limit.as_ref().map(read_used).transpose()?;
-    let limited_read_bytes = used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0)));
+    let seconds = seconds.min(readings.seconds.len().saturating_sub(1) as u32);
+    let used = limit.as_ref().map(DiskLimit::read_usage).transpose()?.zip(head_start);
+    let limited_read_bytes = used.map(|(used, before)| Bytes(used.read_bytes.0.saturating_sub(before.read_bytes.0)));
     let machine_after = MachineReading::read(lab.postmaster_pid(), &devices);
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let seen = probe.map(Probe::finish).transpose()?;
-    let ended_at = wait_for_end(generator, start.after(seconds), limit, work.stop)?;
+    let ended_at = await_end(generator, start.after(seconds), limit, work.stop)?;
+    let mut progress = generator.read_paces();
+    progress.splice(0..0, std::iter::repeat_n(0.0, load_began_after.as_secs_f64().round() as usize));
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
         seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
         foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
-        progress: after_waiting(load_began_after, generator.read_paces()),
+        progress,
         load_began_after,
         ended_after: ended_at.saturating_sub(start.monotonic),
         outcome,
@@ -151,7 +145,7 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
         generator_shares: watch.generator_shares,
         os_samples,
         time: time.trial,
-        head_start_bytes,
+        head_start_bytes: head_start.map(|used| used.read_bytes),
         seen,
         others,
     })
@@ -172,7 +166,7 @@ impl Course<'_> {
         &self,
         mut begun: Option<Duration>,
         generator: &mut dyn Generator,
-        contender: &mut ActiveContender,
+        contender: &mut Contender,
         watch: &mut Watch<'_>,
         probe: Option<&Probe>,
     ) -> Result<(bool, Duration)> {
@@ -203,22 +197,7 @@ impl Course<'_> {
     }
 }
 
-fn after_waiting(load_began_after: Duration, mut paces: Vec<f64>) -> Vec<f64> {
-    let waited = load_began_after.as_secs_f64().round() as usize;
-    paces.splice(0..0, std::iter::repeat_n(0.0, waited));
-    paces
-}
-
-fn read_used(limit: &DiskLimit) -> Result<Bytes> {
-    Ok(limit.read_usage()?.read_bytes)
-}
-
-fn wait_for_end(
-    generator: &mut dyn Generator,
-    end: Duration,
-    limit: Option<DiskLimit>,
-    stop: &Stop,
-) -> Result<Duration> {
+fn await_end(generator: &mut dyn Generator, end: Duration, limit: Option<DiskLimit>, stop: &Stop) -> Result<Duration> {
     let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
     limit.map_or(Ok(()), DiskLimit::remove)?;
     let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
@@ -299,7 +278,7 @@ impl Watch<'_> {
 
 fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
     let block = watched.goal.block_size.0.max(1) as f64;
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     for (second, end) in passed.iter().zip(1_u32..) {
         let reads = second.read_bytes.0 as f64 / block;
         collector.add(f64::from(end) - 1.0, end.into(), second.transactions, Some(reads));

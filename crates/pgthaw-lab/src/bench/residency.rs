@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Lab, Result, connect_to};
-use crate::study::{RelationResidency, ResidencyCourse, ResidencyStrip};
+use crate::lab::{Lab, connect_to};
+use crate::study::{RelationResidency, ResidencyCourse, ResidencyStrip, Result};
 use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
@@ -25,27 +25,25 @@ pub struct StripRelation {
 impl StripRelation {
     /// `buffers`: all used buffers; empty if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip> {
-        let mut os = Strip::new(self.total_bytes.0);
+        let mut os = Vec::new();
         let mut segment_start = 0;
         for segment in 0.. {
             let Some(file) = cache.open(&self.relation.path.segment_file(data, Fork::Main, segment))? else { break };
             for run in read_resident_pages(file.as_ref(), cache.page_bytes())? {
                 let bytes = |page: u64| segment_start + (page * cache.page_bytes()).min(file.size_bytes());
-                os.add(bytes(run.start), bytes(run.end));
+                os.push((bytes(run.start), bytes(run.end)));
             }
             segment_start += file.size_bytes();
         }
         let path = &self.relation.path;
         let is_own = |buffer: &&Buffer| {
             (buffer.relfilenumber, buffer.database_oid, buffer.fork)
-                == (path.relfilenumber(), path.database_oid(), Fork::Main)
+                == (path.relfilenumber, path.database_oid, Fork::Main)
         };
-        let mut strip = Strip::new(self.total_bytes.0);
-        for buffer in buffers.iter().filter(is_own) {
-            let start = u64::from(buffer.block) * self.block_bytes;
-            strip.add(start, start + self.block_bytes);
-        }
-        Ok(ResidencyStrip { os: os.shares(), buffers: strip.shares() })
+        let starts = buffers.iter().filter(is_own).map(|buffer| u64::from(buffer.block) * self.block_bytes);
+        let buffers: Vec<(u64, u64)> = starts.map(|start| (start, start + self.block_bytes)).collect();
+        let shares = |resident: &[(u64, u64)]| compute_shares(self.total_bytes.0, resident);
+        Ok(ResidencyStrip { os: shares(&os), buffers: shares(&buffers) })
     }
 
     pub fn size(&self) -> (String, Bytes) {
@@ -56,17 +54,26 @@ impl StripRelation {
     pub fn first_segment(&self, data: &Path) -> PathBuf {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
+}
 
-    pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip, resident: &[Bytes]) -> RelationResidency {
+/// `resident`: bytes of each relation at the start and after each second.
+pub fn describe_residency(
+    before: Vec<(StripRelation, ResidencyStrip)>,
+    after: Vec<ResidencyStrip>,
+    resident: &[Vec<Bytes>],
+) -> Vec<RelationResidency> {
+    let describe = |(place, ((one, before), after)): (usize, ((StripRelation, ResidencyStrip), ResidencyStrip))| {
+        let course: Vec<Bytes> = resident.iter().skip(1).map(|all| all[place]).collect();
         RelationResidency {
-            relation: self.relation.name.to_string(),
-            kind: self.relation.kind.name().to_owned(),
-            total_bytes: self.total_bytes,
+            relation: one.relation.name.to_string(),
+            kind: one.relation.kind.name().to_owned(),
+            total_bytes: one.total_bytes,
             before,
             after,
-            course: ResidencyCourse::of(resident, self.total_bytes),
+            course: ResidencyCourse::of(&course, one.total_bytes),
         }
-    }
+    };
+    before.into_iter().zip(after).enumerate().map(describe).collect()
 }
 
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
@@ -89,47 +96,28 @@ pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
     Ok(chosen)
 }
 
-pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> Result<Vec<ResidencyStrip>> {
-    if relations.is_empty() {
+/// Of the running server.
+pub async fn read_strips(lab: &Lab, before: &[(StripRelation, ResidencyStrip)]) -> Result<Vec<ResidencyStrip>> {
+    if before.is_empty() {
         return Ok(Vec::new());
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
     // Without pg_buffercache, the report shows no blocks in shared_buffers.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
-    relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
+    before.iter().map(|(one, _)| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
 
-#[derive(Debug)]
-struct Strip {
-    total: u64,
-    resident: Vec<u64>,
-}
-
-impl Strip {
-    fn new(total: u64) -> Strip {
-        Strip { total, resident: vec![0; PIECES as usize] }
-    }
-
-    fn edge(&self, index: u64) -> u64 {
-        (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
-    }
-
-    fn add(&mut self, start: u64, end: u64) {
-        let end = end.min(self.total);
-        for index in 0..PIECES {
-            let (from, to) = (start.max(self.edge(index)), end.min(self.edge(index + 1)));
-            self.resident[index as usize] += to.saturating_sub(from);
-        }
-    }
-
-    fn shares(&self) -> Vec<f32> {
-        let share = |index: u64| {
-            let piece = self.edge(index + 1) - self.edge(index);
-            if piece == 0 { 0.0 } else { self.resident[index as usize] as f32 / piece as f32 }
-        };
-        (0..PIECES).map(share).collect()
-    }
+/// Resident shares of the relation's pieces. No two of the byte ranges overlap.
+fn compute_shares(total: u64, resident: &[(u64, u64)]) -> Vec<f32> {
+    let edge = |index: u64| (u128::from(total) * u128::from(index) / u128::from(PIECES)) as u64;
+    let share = |index: u64| {
+        let (from, to) = (edge(index), edge(index + 1));
+        let within = |(start, end): &(u64, u64)| (*end).min(to).saturating_sub((*start).max(from));
+        let bytes: u64 = resident.iter().map(within).sum();
+        if from == to { 0.0 } else { bytes as f32 / (to - from) as f32 }
+    };
+    (0..PIECES).map(share).collect()
 }
 
 #[cfg(test)]
@@ -138,11 +126,7 @@ mod tests {
 
     #[test]
     fn a_range_falls_into_the_pieces_it_covers() {
-        let mut strip = Strip::new(6400);
-        strip.add(0, 100);
-        strip.add(150, 300);
-        strip.add(6350, 9999);
-        let shares = strip.shares();
+        let shares = compute_shares(6400, &[(0, 100), (150, 300), (6350, 9999)]);
         assert_eq!(shares[..4], [1.0, 0.5, 1.0, 0.0]);
         assert_eq!(shares[63], 0.5);
         assert_eq!(shares.iter().map(|share| share * 100.0).sum::<f32>(), 300.0);
@@ -150,18 +134,14 @@ mod tests {
 
     #[test]
     fn a_relation_smaller_than_a_strip_has_empty_pieces() {
-        let mut strip = Strip::new(10);
-        strip.add(0, 10);
-        let shares = strip.shares();
+        let shares = compute_shares(10, &[(0, 10)]);
         assert_eq!(shares.iter().filter(|share| **share == 1.0).count(), 10);
         assert_eq!(shares.len(), 64);
-        assert_eq!(Strip::new(0).shares(), [0.0; 64]);
+        assert_eq!(compute_shares(0, &[]), [0.0; 64]);
     }
 
     #[test]
     fn a_huge_relation_does_not_overflow() {
-        let mut strip = Strip::new(32 << 40);
-        strip.add(0, 32 << 40);
-        assert!(strip.shares().iter().all(|share| *share == 1.0));
+        assert!(compute_shares(32 << 40, &[(0, 32 << 40)]).iter().all(|share| *share == 1.0));
     }
 }

@@ -12,8 +12,7 @@ use roaring::RoaringBitmap;
 use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
 
-use crate::lab::{Error, Result};
-use crate::study::{Bound, Disk, LoadSample, RESIDENT_SHARE, Seen, Strategy};
+use crate::study::{Bound, Brought, Disk, Error, LoadSample, RESIDENT_SHARE, Result, Seen, Strategy};
 use cache::{ForkMap, Map};
 use host::linux::clock;
 use host::linux::page_cache::{CachedFile, PageCache, SystemPageCache, append};
@@ -99,12 +98,15 @@ impl Looker {
             pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         }
         let resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
-        Ok(Seen { resident_bytes, ..std::mem::take(&mut lock(&self.come).seen) })
+        let mut seen = std::mem::take(&mut lock(&self.come).seen);
+        seen.brought.resident_bytes = resident_bytes;
+        Ok(seen)
     }
 
     fn has_seen_all(&self) -> bool {
-        let seen = &lock(&self.come).seen;
-        seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
+        let brought = &lock(&self.come).seen.brought;
+        brought.resident_after_seconds.is_some()
+            && (self.connection.is_none() || brought.buffers_after_seconds.is_some())
     }
 
     /// A sample's time is its end, so a time may be late but never early.
@@ -130,10 +132,10 @@ impl Looker {
             hot_bytes: buffers.map(|buffers| bytes(buffers.hot_blocks)),
         };
         let mut come = lock(&self.come);
-        let seen = &mut come.seen;
-        seen.resident_after_seconds = seen.resident_after_seconds.or(is_resident.then_some(seconds));
-        seen.buffers_after_seconds = seen.buffers_after_seconds.or(is_back.then_some(back_seconds));
-        seen.looks.push(sample);
+        let Brought { resident_after_seconds, buffers_after_seconds, .. } = &mut come.seen.brought;
+        *resident_after_seconds = resident_after_seconds.or(is_resident.then_some(seconds));
+        *buffers_after_seconds = buffers_after_seconds.or(is_back.then_some(back_seconds));
+        come.seen.looks.push(sample);
         let most = (come.most.0.max(sample.resident_bytes), come.most.1.max(sample.buffers_bytes));
         if most != come.most {
             (come.most, come.last_gain) = (most, sample.seconds);
@@ -149,8 +151,8 @@ impl Looker {
 impl Probe {
     pub fn is_over(&self, ended_at: Option<Duration>) -> bool {
         let come = lock(&self.come);
-        let is_there = come.seen.resident_after_seconds.is_some() || !self.strategy.fills_cache();
-        let is_back = come.seen.buffers_after_seconds.is_some() || !self.strategy.fills_buffers();
+        let is_there = come.seen.brought.resident_after_seconds.is_some() || !self.strategy.fills_cache();
+        let is_back = come.seen.brought.buffers_after_seconds.is_some() || !self.strategy.fills_buffers();
         let last_gain = self.start + Duration::from_secs_f64(come.last_gain);
         let is_past = |at: Duration| clock::read_monotonic() > at.max(last_gain) + AFTERMATH;
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
@@ -333,12 +335,22 @@ pub struct Wanted {
 
 impl Wanted {
     pub fn of(map: &Map, data_directory: &Path, page_bytes: u64) -> Wanted {
-        Wanted {
-            files: find_wanted(map, data_directory, page_bytes),
-            former: FormerBuffers::of(map),
-            page_bytes,
-            block_bytes: map.source.block_size.into(),
+        let block_bytes = u64::from(map.source.block_size);
+        let segment_blocks = u64::from(map.source.segment_blocks);
+        let mut files: Vec<WantedFile> = Vec::new();
+        // Warmers that load the database's directory do not load shared catalogs.
+        for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid != 0) {
+            for (segment, start, end) in block_runs(fork, segment_blocks) {
+                let path = relation.path.segment_file(data_directory, fork.fork, segment as u32);
+                let pages = PageRange::new(start * block_bytes / page_bytes, (end * block_bytes).div_ceil(page_bytes));
+                match files.last_mut().filter(|last| last.path == path) {
+                    // Two blocks may share a page.
+                    Some(last) => append(&mut last.runs, pages),
+                    None => files.push(WantedFile { path, runs: vec![pages] }),
+                }
+            }
         }
+        Wanted { files, former: FormerBuffers::of(map), page_bytes, block_bytes }
     }
 
     pub fn pages(&self) -> u64 {
@@ -352,25 +364,6 @@ impl Wanted {
     pub fn bytes(&self) -> Bytes {
         Bytes(self.pages() * self.page_bytes)
     }
-}
-
-fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedFile> {
-    let block_size = u64::from(map.source.block_size);
-    let segment_blocks = u64::from(map.source.segment_blocks);
-    let mut files: Vec<WantedFile> = Vec::new();
-    // Warmers that load the database's directory do not load shared catalogs.
-    for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid() != 0) {
-        for (segment, start, end) in block_runs(fork, segment_blocks) {
-            let path = relation.path.segment_file(data_directory, fork.fork, segment as u32);
-            let pages = PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes));
-            match files.last_mut().filter(|last| last.path == path) {
-                // Two blocks may share a page.
-                Some(last) => append(&mut last.runs, pages),
-                None => files.push(WantedFile { path, runs: vec![pages] }),
-            }
-        }
-    }
-    files
 }
 
 fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
@@ -443,8 +436,8 @@ type Key = (u32, u32, u32, Fork);
 
 #[derive(Clone, Debug, Default)]
 pub struct FormerBuffers {
-    all: HashMap<Key, RoaringBitmap>,
-    hot: HashMap<Key, RoaringBitmap>,
+    /// All buffers, and the hot ones.
+    forks: HashMap<Key, [RoaringBitmap; 2]>,
     pub blocks: u64,
     pub hot_blocks: u64,
 }
@@ -461,14 +454,13 @@ impl FormerBuffers {
         let mut former = FormerBuffers::default();
         for (relation, fork) in map.forks() {
             let path = &relation.path;
-            let key = (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork.fork);
+            let key = (path.tablespace_oid(), path.database_oid, path.relfilenumber, fork.fork);
             let hot =
                 fork.buffers[usize::from(HOT_USAGE_COUNT)..].iter().fold(RoaringBitmap::new(), |all, one| all | one);
             let all = fork.all_buffers();
             former.blocks += all.len();
             former.hot_blocks += hot.len();
-            former.all.insert(key, all);
-            former.hot.insert(key, hot);
+            former.forks.insert(key, [all, hot]);
         }
         former
     }
@@ -488,10 +480,9 @@ impl FormerBuffers {
 impl BuffersLook {
     fn count(&mut self, former: &FormerBuffers, buffer: Buffer) {
         let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
-        let has =
-            |blocks: &HashMap<Key, RoaringBitmap>| blocks.get(&key).is_some_and(|known| known.contains(buffer.block));
-        self.blocks += u64::from(has(&former.all));
-        self.hot_blocks += u64::from(buffer.usage_count >= HOT_USAGE_COUNT && has(&former.hot));
+        let Some([all, hot]) = former.forks.get(&key) else { return };
+        self.blocks += u64::from(all.contains(buffer.block));
+        self.hot_blocks += u64::from(buffer.usage_count >= HOT_USAGE_COUNT && hot.contains(buffer.block));
     }
 }
 
@@ -659,8 +650,8 @@ mod wanted_tests {
     #[test]
     fn what_was_hot_is_back_when_it_is_hot_again() {
         let key = (1663, 5, 7, Fork::Main);
-        let blocks = |range: std::ops::Range<u32>| HashMap::from([(key, range.collect())]);
-        let former = FormerBuffers { all: blocks(0..10), hot: blocks(0..2), blocks: 10, hot_blocks: 2 };
+        let forks = HashMap::from([(key, [0..10, 0..2].map(|range| range.collect()))]);
+        let former = FormerBuffers { forks, blocks: 10, hot_blocks: 2 };
         let mut look = BuffersLook::default();
         for (block, usage_count) in [(0, 3), (1, 2), (2, 1), (50, 5)] {
             look.count(&former, buffer(block, usage_count));

@@ -1,5 +1,5 @@
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,16 +7,15 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::channel;
 
 use super::race::{Entrants, Watched, run_race};
-use super::start::{Snapshots, Starter, warm_key};
+use super::start::{Snapshots, Starter, WarmSnapshot, warm_key};
 use super::trial::TrialSetup;
-use super::warmer::Contender;
 use crate::lab::{
-    Earlier, Error, FreshDatabase, Lab, LocalPgbench, Place, Result, ScriptCopies, Site, SiteKey, SiteMaker, Stop,
-    SweepOptions, Work, check_hosts, connect, describe_machine, make_databases, remove_abandoned, repair_read_ahead,
+    Earlier, FreshDatabase, Lab, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop, SweepOptions, Work,
+    check_hosts, connect, describe_machine, make_databases, remove_abandoned, repair_read_ahead,
 };
 use crate::study::{
-    CALIBRATION_SECONDS, Calibration, DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration,
-    LoadBegins, MeasurementVerdict, NO_DISK, Point, Record as _, Strategy, StudyForecast, Sweep, SweepRun,
+    CALIBRATION_SECONDS, Calibration, DatabaseMaking, Disk, Error, Event, Events, Finding, GeneratorCalibration,
+    LoadBegins, MeasurementVerdict, NO_DISK, Point, Record as _, Result, Strategy, StudyForecast, Sweep, SweepRun,
     SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of, uniform_class,
 };
 use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
@@ -24,9 +23,12 @@ use host::linux::Devices;
 use host::linux::block_device::read_block_device;
 use host::linux::machine::{count_cores, pages_out_idle, read_file_system};
 use host::units::Bytes;
-use model::{ColdStart, Device, Facts, Outlook, PageClass, Scenario, compute_hit_seconds, compute_outlook};
+use model::{
+    Device, Facts, Outlook, PageClass, READ_CPU_SECONDS, STARTUP_READS, Scenario, Server, Workload,
+    compute_hit_seconds, compute_outlook,
+};
 use observe::Cadence;
-use pgbench::{QueryMode, parse_outcome};
+use pgbench::parse_report;
 use postgres::pgbench::read_pgbench_version;
 use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configuration};
 
@@ -99,7 +101,8 @@ async fn run_one(
     let maker = SiteMaker::new(options, work)?;
     if let Some(earlier) = &options.earlier {
         earlier.check_ground(maker.first_programs(), &options.asked.place)?;
-        let can_run = |point: &Point| !is_left_out(&earlier.run, point);
+        let is_of = |left: &Finding, point: &Point| matches!(left, Finding::StrategyLeftOut { strategy, .. } if *strategy == point.strategy);
+        let can_run = |point: &Point| !earlier.run.verdicts.iter().any(|verdict| is_of(&verdict.finding, point));
         if earlier.finished.len() >= plan_turns(&options.asked.sweep, 0, can_run).len() {
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
@@ -201,13 +204,13 @@ impl Play<'_> {
         let sweep = setup.sweep;
         let turns =
             plan_turns(sweep, self.seed, |point| sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point)));
-        let is_done = |turn: &Turn<u32>| {
+        let is_done = |turn: &Turn| {
             let earlier = self.options.earlier.as_ref();
             earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.point, turn.repeat)))
         };
         let all = turns.len() as u32;
-        let left: Vec<Turn<u32>> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
-        let expected = |turn: &Turn<u32>| sweep.expected_seconds_of(&sweep.point(turn.point));
+        let left: Vec<Turn> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
+        let expected = |turn: &Turn| sweep.expected_seconds_of(&sweep.point(turn.point));
         let mut expected_left: f64 = left.iter().map(expected).sum::<f64>() + self.later_seconds;
         let mut time_left = TimeLeft::default();
         let mut last: Option<SiteKey> = None;
@@ -267,13 +270,8 @@ impl Play<'_> {
         };
         let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
         let device = self.options.asked.device.as_ref().filter(|_| disk.not_enforced.is_none());
-        let forecast = match device {
-            Some(device) => {
-                let read_ahead = disk.read_ahead_in_force(run.machine.device.read_ahead_bytes);
-                forecast_nothing(sweep, &warm.relations, &warm.calibration, device, read_ahead)?
-            }
-            None => None,
-        };
+        let read_ahead = disk.read_ahead_in_force(run.machine.device.read_ahead_bytes);
+        let forecast = device.map(|device| forecast_nothing(sweep, warm, device, read_ahead)).transpose()?.flatten();
         Ok(Some(WarmupFacts {
             disk,
             database_bytes: warm.database_bytes,
@@ -293,9 +291,12 @@ impl Play<'_> {
         let starter = Starter { sweep, warm: None, work: self.work };
         let disks = site.disks.iter().filter(|(name, _)| sweep.axes.disk.contains(*name));
         let disks: Vec<Disk> = disks.map(|(_, disk)| disk.clone()).collect();
+        // A database has one warm state, or one for each script.
+        let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
         for (key, database) in &site.databases.clone() {
             site.lab.use_database(&database.name, database.oid);
-            for point in self.warm_points(key) {
+            for script in scripts.iter().cloned() {
+                let point = Point { script, database: key.name.clone(), scale: key.scale, ..sweep.point(0) };
                 self.work.stop.check()?;
                 let (.., script) = warm_key(sweep, &point);
                 let of = script.as_ref().map_or_else(String::new, |script| format!(", {script}"));
@@ -313,27 +314,16 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// A point for each warm state of the database: one per script if `is_script_wanted`, otherwise one.
-    fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
-        let sweep = &self.options.asked.sweep;
-        let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
-        let DatabaseKey { name: database, scale } = key.clone();
-        let point =
-            |script: &String| Point { script: script.clone(), database: database.clone(), scale, ..sweep.point(0) };
-        scripts.iter().map(point).collect()
-    }
-
     async fn describe(&self, site: &Site) -> Result<SweepRun> {
         let (sweep, directory) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let (server, mut connection) = connect(&site.lab).await?;
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
-        let device = read_block_device(directory).ok();
         let mut run = SweepRun {
             id: self.options.id.clone(),
             started_at: self.started_at,
             pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
-            pgbench_version: read_pgbench_version(pgbench.program())?,
-            machine: describe_machine(directory, device.as_ref())?,
+            pgbench_version: read_pgbench_version(&pgbench.program)?,
+            machine: describe_machine(directory)?,
             server: server.facts,
             configuration: read_configuration(&mut connection).await?,
             question: sweep.question.clone(),
@@ -369,12 +359,6 @@ fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
     }
 }
 
-fn is_left_out(run: &SweepRun, point: &Point) -> bool {
-    let is_it =
-        |left: &Finding| matches!(left, Finding::StrategyLeftOut { strategy, .. } if *strategy == point.strategy);
-    run.verdicts.iter().any(|verdict| is_it(&verdict.finding))
-}
-
 impl Earlier {
     /// Rejects another server or disk than that of the earlier trials. A borrowed cluster is identified by its
     /// directory.
@@ -391,10 +375,7 @@ impl Earlier {
         };
         let now = render_ground(&programs.version()?.text, &disk, &file_system, cluster);
         let began = render_ground(&server.version, &machine.device.name, &machine.file_system, was);
-        match now == began {
-            true => Ok(()),
-            false => Err(Error::OtherGround { id: self.run.id.clone(), began, now }),
-        }
+        if now == began { Ok(()) } else { Err(Error::OtherGround { id: self.run.id.clone(), began, now }) }
     }
 }
 
@@ -417,36 +398,29 @@ const EMPTY_STATEMENT: &str = "SELECT;\n";
 
 pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>> {
     let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
-    let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    let run = |(jobs, query_mode)| {
-        work.step(format!(
-            "calibrating pgbench with an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
-        ));
-        calibrate(lab, (clients, jobs, query_mode), work)
-    };
+    let threads: BTreeSet<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
     let modes = &sweep.axes.query_mode;
-    threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| (jobs, *mode))).map(run).collect()
+    let of = |jobs| Load::new(clients, jobs, CALIBRATION_SECONDS);
+    let each =
+        threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| Load { query_mode: *mode, ..of(jobs) }));
+    each.map(|load| calibrate(lab, load, work)).collect()
 }
 
-fn calibrate(
-    lab: &Lab,
-    (clients, jobs, query_mode): (u32, u32, QueryMode),
-    work: Work<'_>,
-) -> Result<GeneratorCalibration> {
+fn calibrate(lab: &Lab, load: Load, work: Work<'_>) -> Result<GeneratorCalibration> {
+    let Load { clients, jobs, query_mode, .. } = load;
+    work.step(format!("calibrating pgbench with an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"));
     let directory = work.make_temporary()?;
     let script = directory.path().join("empty.sql");
     std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
-    let load =
-        Load { scripts: vec![(Script::File(script), 1)], query_mode, ..Load::new(clients, jobs, CALIBRATION_SECONDS) };
+    let load = Load { scripts: vec![(Script::File(script), 1)], ..load };
     let mut pgbench = LocalPgbench::ready(lab, &load, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {
         relations: Vec::new(),
         looker: None,
         generator: &mut pgbench,
-        contender: Contender { strategy: Strategy::Nothing, launch: None },
+        strategy: Strategy::Nothing,
+        launch: None,
         load_begins: LoadBegins::AtOnce,
         seconds: CALIBRATION_SECONDS,
         ends_by_itself: false,
@@ -458,7 +432,7 @@ fn calibrate(
     };
     let measured = run_race(lab, entrants, None, Work { directory: directory.path(), ..work })?;
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
-    let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
+    let tps = parse_report(&pgbench.read_report()).outcome.map_or(0.0, |outcome| outcome.tps);
     Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })
 }
 
@@ -489,20 +463,18 @@ pub fn describe_cold_start(
     let private = SERVER_BYTES + BACKEND_BYTES * f64::from(clients);
     let room = sweep.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
     let cores = count_cores();
-    let cold = ColdStart {
+    let workload = Workload {
         clients,
         classes,
         hit_seconds: compute_hit_seconds(warm_tps, clients.into(), cores),
-        cores,
-        device: device.clone(),
-        read_ahead,
-        block_bytes,
-        buffers_pages: buffers / block_bytes,
-        // Without free memory, the server has room for one page at a time.
-        os_pages: (room / block_bytes).max(1.0),
-        client_reads: if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
+        read_seconds: READ_CPU_SECONDS,
+        read_ahead_pages: read_ahead.0 as f64 / block_bytes,
+        startup_reads: STARTUP_READS + if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
     };
-    Ok(cold.scenario())
+    // Without free memory, the server has room for one page at a time.
+    let (buffers_pages, os_pages) = (buffers / block_bytes, (room / block_bytes).max(1.0));
+    let server = Server { device: device.clone(), cores, buffers_pages, os_pages, block_bytes };
+    Ok(Scenario::cold_restart(workload, server))
 }
 
 fn has_builtin_script(sweep: &Sweep) -> bool {
@@ -510,14 +482,14 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
 }
 
 /// Forecasts a cold start without a warmer. `None` for the user's own scripts.
-pub fn forecast_nothing(
+fn forecast_nothing(
     sweep: &Sweep,
-    relations: &[(String, Bytes)],
-    calibration: &Calibration,
+    warm: &WarmSnapshot,
     device: &Device,
     read_ahead: Bytes,
 ) -> Result<Option<StudyForecast>, model::Error> {
-    let classes = make_pgbench_classes(relations, Bytes(calibration.facts.block_size.into()));
+    let calibration = &warm.calibration;
+    let classes = make_pgbench_classes(&warm.relations, Bytes(calibration.facts.block_size.into()));
     let classes = classes.filter(|_| has_builtin_script(sweep) && calibration.tps.is_some());
     let cold = classes.map(|classes| describe_cold_start(sweep, calibration, device, read_ahead, classes));
     cold.transpose()?.map(|cold| compute_study_forecast(&cold)).transpose()
@@ -565,19 +537,22 @@ mod forecast_tests {
     fn a_cold_start_takes_as_long_as_was_measured() {
         // At scale 100, half of the throughput was measured after 53 s.
         let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
-        let cold = ColdStart {
+        let workload = Workload {
             clients: 8,
             classes: make_pgbench_classes(&relations, BLOCK).unwrap(),
             hit_seconds: compute_hit_seconds(65_000.0, 8.0, 2.0),
-            cores: 2.0,
+            read_seconds: READ_CPU_SECONDS,
+            read_ahead_pages: DEFAULT_READ_AHEAD.0 as f64 / 8192.0,
+            startup_reads: STARTUP_READS + PGBENCH_READS,
+        };
+        let server = Server {
             device: Device::with_limits(3000.0, 131_072_000.0, 0.5e-3),
-            read_ahead: DEFAULT_READ_AHEAD,
-            block_bytes: 8192.0,
+            cores: 2.0,
             buffers_pages: 32_768.0,
             os_pages: f64::INFINITY,
-            client_reads: PGBENCH_READS,
+            block_bytes: 8192.0,
         };
-        let forecast = compute_study_forecast(&cold.scenario()).unwrap();
+        let forecast = compute_study_forecast(&Scenario::cold_restart(workload, server)).unwrap();
         let (half, warm) = (forecast.to_50_seconds.unwrap(), forecast.warm_after_seconds.unwrap());
         assert!((half.seconds / 53.0 - 1.0).abs() < 0.1 && warm.seconds > half.seconds, "{forecast:?}");
         assert!((forecast.steady_tps / 65_000.0 - 1.0).abs() < 0.01, "{forecast:?}");

@@ -6,12 +6,12 @@ use super::race::wait_for_server_start;
 use super::residency::{StripRelation, choose_strips};
 use super::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
-    Error, Lab, Result, Site, SiteKey, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
-    plan_load, read_tables, run_program, run_statement,
+    Lab, Site, SiteKey, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart, plan_load,
+    read_tables, run_program, run_statement,
 };
 use crate::study::{
-    Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
-    WARM_START_SHARE,
+    Calibration, DatabaseKey, Disk, Error, Finding, FreshCopy, Point, ResidencyStrip, Result, StartAsked, StartState,
+    Strategy, Sweep, WARM_START_SHARE,
 };
 use host::linux::cgroup::DiskLimit;
 use host::linux::read_ahead::ReadAhead;
@@ -19,7 +19,7 @@ use host::units::Bytes;
 use model::compute_median;
 use pgbench::Intervals;
 use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
-use postgres::{Server, ServerStatistics, read_activity};
+use postgres::{ServerStatistics, read_activity};
 
 /// Duration of the workload before each trial, for equal histories (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
@@ -29,8 +29,6 @@ const WARM_SECONDS: u32 = 5;
 
 #[derive(Debug)]
 pub struct Started {
-    pub limit: Option<DiskLimit>,
-    pub read_aheads: Vec<ReadAhead>,
     pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
     /// Table statistics, read before a cold start because reading them warms the cache.
@@ -38,6 +36,9 @@ pub struct Started {
     pub findings: Vec<Finding>,
     pub strips: Vec<(StripRelation, ResidencyStrip)>,
 }
+
+/// Of the running server.
+pub type Limits = (Vec<ReadAhead>, Option<DiskLimit>);
 
 #[derive(Debug)]
 pub struct Starter<'a> {
@@ -64,10 +65,13 @@ pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<S
 }
 
 impl Starter<'_> {
-    pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started> {
+    pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<(Started, Limits)> {
         self.work.stop.check()?;
-        match point.start {
-            StartAsked::AsIs => self.leave(site, point, disk).await,
+        let (fresh_copy, findings, limits) = match point.start {
+            StartAsked::AsIs => {
+                let (findings, limits) = self.leave(site, point, disk).await?;
+                (None, findings, limits)
+            }
             StartAsked::Warm => {
                 let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
@@ -76,12 +80,14 @@ impl Starter<'_> {
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(&site.lab, load).await?;
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
-                let tables = read_tables(&site.lab).await?;
-                let state = read_state(&site.lab)?;
-                Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips: Vec::new() })
+                (fresh_copy, findings, (read_aheads, limit))
             }
-            StartAsked::Cold | StartAsked::Restored => self.make_cold(site, point, load, disk).await,
-        }
+            StartAsked::Cold | StartAsked::Restored => return self.make_cold(site, point, load, disk).await,
+        };
+        let tables = read_tables(&site.lab).await?;
+        let (os_resident_bytes, total_bytes) = site.lab.read_resident()?;
+        let state = StartState::of(os_resident_bytes, total_bytes);
+        Ok((Started { fresh_copy, state, tables, findings, strips: Vec::new() }, limits))
     }
 
     fn prepare(&self, site: &mut Site, point: &Point) -> Result<Option<FreshCopy>> {
@@ -91,7 +97,7 @@ impl Starter<'_> {
         Ok(copy)
     }
 
-    async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started> {
+    async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<(Started, Limits)> {
         let fresh_copy = self.prepare(site, point)?;
         site.lab.start(None)?;
         let findings = check_settings(&site.lab, &point.settings).await?;
@@ -110,15 +116,15 @@ impl Starter<'_> {
         };
         let strips = relations.into_iter().map(read).collect::<Result<_>>()?;
         wait_for_server_start();
-        let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
+        let limits = start_limited(site, disk, point.memory)?;
         let state = match point.start {
-            StartAsked::Restored => self.restore(&site.lab, point, disk, limit.as_ref())?,
+            StartAsked::Restored => self.restore(&site.lab, point, disk, limits.1.as_ref())?,
             _ => cold,
         };
-        Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips })
+        Ok((Started { fresh_copy, state, tables, findings, strips }, limits))
     }
 
-    async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<Started> {
+    async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<(Vec<Finding>, Limits)> {
         let changed = changed_names(site.running.as_deref().unwrap_or_default(), &point.settings);
         site.lab.cluster.replace_settings(&point.settings)?;
         let mut findings = Vec::new();
@@ -132,17 +138,13 @@ impl Starter<'_> {
                 findings.extend(apply_reload(&mut connection).await?);
             }
         }
-        let (read_aheads, limit) = match restarts {
-            true => {
-                site.lab.stop()?;
-                start_limited(site, disk, point.memory)?
-            }
-            false => (Vec::new(), None),
-        };
+        let mut limits = Limits::default();
+        if restarts {
+            site.lab.stop()?;
+            limits = start_limited(site, disk, point.memory)?;
+        }
         findings.extend(check_settings(&site.lab, &point.settings).await?);
-        let tables = read_tables(&site.lab).await?;
-        let state = read_state(&site.lab)?;
-        Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
+        Ok((findings, limits))
     }
 
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<()> {
@@ -204,7 +206,6 @@ impl Starter<'_> {
 
     /// The server must be running, and runs again afterwards.
     pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<()> {
-        let job = &mut warm.snapshots.job;
         for disk in disks {
             site.lab.stop()?;
             if warm.has_autoprewarm {
@@ -212,9 +213,9 @@ impl Starter<'_> {
             }
             site.lab.apply_evict()?;
             let (read_aheads, limit) = start_limited(site, disk, None)?;
-            let launch = job.plan_recording(&site.lab)?;
+            let launch = warm.snapshots.plan_recording(&site.lab)?;
             run_program("the recording of the study's job", &launch, limit.as_ref(), self.work, |_| ())?;
-            job.keep_film(disk)?;
+            warm.snapshots.keep_film(disk)?;
             limit.map_or(Ok(()), DiskLimit::remove)?;
             read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
         }
@@ -241,8 +242,7 @@ impl Starter<'_> {
         let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
-        let server = Server::connect(&lab.connect_options(lab.database())).await?;
-        let snapshots = WarmSnapshots::take(strategies, self.sweep, lab, &server, &directory).await?;
+        let snapshots = WarmSnapshots::take(strategies, self.sweep, lab, &directory).await?;
         let (resident, database_bytes) = lab.read_resident()?;
         let wanted = if self.sweep.is_idle() { snapshots.wanted.bytes() } else { resident };
         let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();
@@ -251,7 +251,7 @@ impl Starter<'_> {
 }
 
 /// Open files keep their read-ahead, so pgthaw sets it before the server starts.
-fn start_limited(site: &mut Site, disk: &Disk, memory: Option<Bytes>) -> Result<(Vec<ReadAhead>, Option<DiskLimit>)> {
+fn start_limited(site: &mut Site, disk: &Disk, memory: Option<Bytes>) -> Result<Limits> {
     let (data, part_disks) = (site.lab.data_directory(), site.part_disks());
     let parts = part_disks.iter().map(|part| (part.directory.as_path(), &part.disk));
     let set = |(directory, disk): (&Path, &Disk)| {
@@ -290,11 +290,6 @@ pub async fn tidy(lab: &Lab) -> Result<()> {
                    TRUNCATE public.pgbench_history; END IF; END $$";
     run_statement(&mut connection, "empty pgbench_history", history).await?;
     run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await
-}
-
-fn read_state(lab: &Lab) -> Result<StartState> {
-    let (os_resident_bytes, total_bytes) = lab.read_resident()?;
-    Ok(StartState::of(os_resident_bytes, total_bytes))
 }
 
 fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {

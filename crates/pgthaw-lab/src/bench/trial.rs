@@ -4,32 +4,29 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use super::race::{Entrants, Watched, run_race};
-use super::residency::{StripRelation, read_strips_of_running};
-use super::resident::{Looker, Wanted, compute_bound};
+use super::residency::{describe_residency, read_strips};
+use super::resident::{Looker, compute_bound};
 use super::start::{Snapshots, Started, Starter, WarmSnapshot, warm_key};
-use super::warmer::{Contender, plan_launch};
+use super::warmer::plan_launch;
 use crate::lab::{
-    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, Result, ScriptCopies, Site, SiteKey,
-    TrialLoad, Work, connect, read_final_look, read_look, read_tables, read_unchanged,
+    GroundFacts, Lab, LoadFigures, Look, ScriptCopies, Site, SiteKey, Work, connect, read_final_look, read_look,
+    read_tables, read_unchanged, ready_load,
 };
 use crate::study::{
-    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Measured, Point, RelationResidency,
-    ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepRun, SweepTrial, Turn, Until, Warming,
-    WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints,
-    tells_of_trial, texts_of,
+    Brought, DatabaseKey, Disk, Error, Exceeded, Job, Measured, Point, RelationResidency, ResidencyStrip, Result,
+    Sample, StartAsked, Strategy, Sweep, SweepRun, SweepTrial, Turn, Until, Warming, WarmingFigures,
+    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
+    texts_of,
 };
-use crate::verdict::{
-    Circumstances, ColdTrial, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming,
-    judge_samples,
-};
+use crate::verdict::{Circumstances, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming, judge_samples};
 use host::failure::Explain as _;
 use host::linux::read_ahead::ReadAhead;
 use host::units::Bytes;
 use model::Judgement;
-use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer, WaitNames};
-use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
+use observe::time::{ACCOUNT_DEAR, TimeSampler, TimedServer, WaitNames};
+use observe::{Cadence, WaitSample, WaitSampler, Waits, open_time_source};
 use postgres::pgbench::Length;
-use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
+use postgres::{ServerStatistics, read_backend_pid};
 
 /// Time limit in seconds of a trial that runs a fixed number of transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
@@ -44,7 +41,6 @@ pub struct TrialSetup<'a> {
 }
 
 pub struct Measurement {
-    /// `measure` has emptied `limit` and `read_aheads`.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -61,7 +57,7 @@ pub struct Measurement {
 
 impl TrialSetup<'_> {
     /// Failures of pgbench or the server belong to the trial; any other failure ends the sweep.
-    pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial> {
+    pub async fn run(&self, site: &mut Site, turn: &Turn) -> Result<SweepTrial> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
         let mut trial = empty_trial(&self.run.id, &point, turn, started_at);
@@ -82,8 +78,7 @@ impl TrialSetup<'_> {
         let load = self.scripts.of(&asked);
         let warm = self.warm(point);
         let starter = Starter { sweep: self.sweep, warm, work: self.work };
-        let mut started = starter.make(site, point, &load, &disk).await?;
-        let (limit, read_aheads) = (started.limit.take(), std::mem::take(&mut started.read_aheads));
+        let (mut started, (read_aheads, limit)) = starter.make(site, point, &load, &disk).await?;
         let mut file_systems = site.read_file_systems()?;
         started.findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
@@ -91,26 +86,31 @@ impl TrialSetup<'_> {
         self.place_job(point, &disk)?;
         let directory = self.work.make_temporary()?;
         let work = Work { directory: directory.path(), ..self.work };
-        let generators = self.sweep.generators.as_ref();
-        let mut running_load = match self.sweep.is_idle() {
-            true => TrialLoad::Nothing(NoLoad),
-            false => TrialLoad::ready(lab, &load, generators, work).await?,
-        };
-        let command = running_load.command(lab, &asked, directory.path())?;
+        let mut running_load = ready_load(self.sweep, lab, &load, work).await?;
+        let command = running_load.command(lab, &asked)?;
         let (server, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let names = WaitNames::of_server(server.facts.version_num, &mut observer).await;
-        let time = self.open_time(lab, observer_pid, names)?;
+        let time = self.open_time(lab, observer_pid, names).await?;
         let looks = WaitSampler::start(observer);
         let launch = warm.map_or(Ok(None), |warm| plan_launch(strategy, lab, &warm.snapshots, &disk))?;
+        let is_own_script = self.sweep.has_own_script(point);
+        let goal = WarmGoal {
+            wanted_bytes: warm.map_or(started.state.total_bytes, |warm| warm.wanted),
+            block_size: site.block_size,
+            warm_tps: warm.and_then(|warm| warm.calibration.tps),
+            is_uniform: !is_own_script,
+        };
+        let stops_when_steady = self.sweep.until == Some(Until::Steady);
         let entrants = Entrants {
-            generator: running_load.generator(),
-            contender: Contender { strategy, launch },
+            generator: &mut *running_load,
+            strategy,
+            launch,
             load_begins: point.load_begins,
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             devices: site.devices.clone(),
-            watched: self.watched(site, point, started.state.total_bytes),
+            watched: Watched { goal, facts: point.facts(is_own_script), stops_when_steady },
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
             // A cold server has spare processors, and its reads are the subject of the study.
@@ -123,8 +123,7 @@ impl TrialSetup<'_> {
         read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
 
         let figures = running_load.finish(&load)?;
-        let relations: Vec<StripRelation> = started.strips.iter().map(|(relation, _)| relation.clone()).collect();
-        let strips = read_strips_of_running(lab, &relations).await?;
+        let strips = read_strips(lab, &started.strips).await?;
         let after = read_final_look(lab).await?;
         let log = lab.cluster.log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
@@ -135,29 +134,16 @@ impl TrialSetup<'_> {
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<()> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
-        warm.snapshots.job.place_films(disk)
+        warm.snapshots.place_films(disk)
     }
 
-    fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
+    async fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
         }
-        let postmaster_pid = lab.postmaster_pid();
-        let (runtime, options) = (Handle::current(), lab.connect_options(CONTROL_DATABASE));
-        let open = move || {
-            let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
-            let looks = async {
-                let server = Server::connect(&options).await?;
-                let mut connection = server.connect_to(&server.database).await?;
-                apply_no_session_limits(&mut connection).await?;
-                SqlLooks::start(connection, None).await
-            };
-            let source = match source {
-                Some(source) => source,
-                None => Box::new(runtime.block_on(looks)?),
-            };
-            Ok((source, refused))
-        };
+        let (runtime, postmaster_pid) = (Handle::current(), lab.postmaster_pid());
+        let (_, connection) = connect(lab).await?;
+        let open = move || runtime.block_on(open_time_source(None, Some(postmaster_pid), connection, None));
         let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.run.machine.cores));
         let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), names, budget };
         Ok(Some(TimeSampler::open(server, open)?))
@@ -167,21 +153,6 @@ impl TrialSetup<'_> {
         let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
         let (_, connection) = connect(lab).await?;
         Looker::open(&warm.snapshots.wanted, &lab.page_cache, point.strategy(), connection).await.map(Some)
-    }
-
-    fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
-        let is_own_script = self.sweep.has_own_script(point);
-        let warm = self.warm(point);
-        Watched {
-            goal: WarmGoal {
-                wanted_bytes: warm.map_or(database_bytes, |warm| warm.wanted),
-                block_size: site.block_size,
-                warm_tps: warm.and_then(|warm| warm.calibration.tps),
-                is_uniform: !is_own_script,
-            },
-            facts: point.facts(is_own_script),
-            stops_when_steady: self.sweep.until == Some(Until::Steady),
-        }
     }
 
     fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
@@ -213,7 +184,6 @@ impl TrialSetup<'_> {
         trial.file_system = file_systems.own;
         trial.fresh_copy = started.fresh_copy;
         trial.server_version = Some(after.version);
-        let grown = TableGrowth { before: &started.tables, after: &done.tables };
         trial.statistics = after.statistics.since(&before.statistics).and(done.tables.since(&started.tables));
         trial.buffers_before = before.buffers;
         trial.buffers_after = after.buffers;
@@ -231,12 +201,13 @@ impl TrialSetup<'_> {
         let facts = trial.point.facts(self.sweep.has_own_script(&trial.point));
         let judgement = judge_samples(&trial.samples, Some(site.block_size), facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
-            let residency = describe_residency(started.strips, done.strips, &measured);
+            let residency = describe_residency(started.strips, done.strips, &measured.relations);
             let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());
             warming.figures.job = job;
             trial.warming = Some(warming);
         }
         let load = self.scripts.of(&self.sweep.load(&trial.point));
+        let (threads, query_mode) = (trial.point.jobs.min(trial.point.clients), trial.point.query_mode);
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
@@ -247,10 +218,11 @@ impl TrialSetup<'_> {
             measured: &measured,
             judgement: judgement.ok(),
             may_pause: load.scripts.iter().any(|(script, _)| script.may_pause()),
-            calibration: self.calibration(&trial.point),
+            calibration: self.run.generator.iter().find(|one| one.jobs == threads && one.query_mode == query_mode),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
             log: &done.log,
-            tables: grown,
+            tables_before: &started.tables,
+            tables_after: &done.tables,
             processors: self.run.machine.cores,
             memory: self.memory(&trial.point),
         };
@@ -270,29 +242,40 @@ impl TrialSetup<'_> {
         let wanted_bytes = warm.map(|warm| warm.wanted);
         let disk = self.disk(site, &trial.point);
         // Several devices may read at once, so the limit of one is no bound.
-        let disk = match site.part_disks().is_empty() {
-            true => disk,
-            false => Disk { riops: None, rbps: None, ..disk },
-        };
+        let disk = if site.part_disks().is_empty() { disk } else { Disk { riops: None, rbps: None, ..disk } };
         if let Some((warm, seen)) = warm.zip(measured.seen.as_ref()) {
-            let wanted = &warm.snapshots.wanted;
-            return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);
+            let (wanted, own) = (&warm.snapshots.wanted, measured.outcome.own);
+            let bound = compute_bound(wanted, &disk);
+            let blocks = |blocks: u64| Bytes(blocks * wanted.block_bytes);
+            let brought = Brought {
+                wanted_pages: wanted.pages(),
+                wanted_pieces: wanted.pieces(),
+                former_buffers_bytes: blocks(wanted.former.blocks),
+                former_hot_bytes: blocks(wanted.former.hot_blocks),
+                bound,
+                cpu_seconds: measured.outcome.cpu.map(|cpu| cpu.as_secs_f64()),
+                device_reads: Some(measured.seconds.iter().map(|second| second.counters.device_reads).sum()),
+                own_bytes: own.map(|(bytes, _)| bytes),
+                own_seconds: own.map(|(_, seconds)| seconds),
+                ..seen.brought.clone()
+            };
+            let bound_seconds = bound.map(|bound| bound.seconds);
+            let figures = WarmingFigures {
+                measured_seconds: trial.point.seconds.unwrap_or_default(),
+                wanted_bytes: Some(wanted.bytes()),
+                bound_seconds: bound_seconds.or_else(|| compute_bound_seconds(&disk, wanted.bytes())),
+                brought: Some(brought),
+                ..WarmingFigures::default()
+            };
+            return Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() };
         }
         let needed_bytes = wanted_bytes.filter(|_| self.sweep.needs_all_cached(&trial.point));
-        compute_warming(ColdTrial {
-            samples: &trial.samples,
-            foreground_tenths: measured.foreground_tenths.clone(),
-            block_size: site.block_size,
-            wanted_bytes,
-            bound_seconds: needed_bytes.and_then(|needed| compute_bound_seconds(&disk, needed)),
-            residency,
-            judgement,
-        })
-    }
-
-    fn calibration(&self, point: &Point) -> Option<&GeneratorCalibration> {
-        let threads = point.jobs.min(point.clients);
-        self.run.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
+        let tenths = measured.foreground_tenths.clone();
+        let mut warming = compute_warming(&trial.samples, tenths, site.block_size, judgement);
+        warming.residency = residency;
+        warming.figures.wanted_bytes = wanted_bytes;
+        warming.figures.bound_seconds = needed_bytes.and_then(|needed| compute_bound_seconds(&disk, needed));
+        warming
     }
 
     fn memory(&self, point: &Point) -> Bytes {
@@ -311,58 +294,18 @@ impl TrialSetup<'_> {
 
 /// A very short trial has no meaningful worst second.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
-    let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
+    trial.point.transactions_of_client()?;
+    let job = Job {
+        transactions: trial.transactions,
+        warmer_seconds: measured.outcome.told.ended_after_seconds,
+        load_seconds: measured.ended_after.saturating_sub(measured.load_began_after).as_secs_f64(),
+        whole_seconds: measured.ended_after.as_secs_f64(),
+    };
     if job.is_without_curve() {
         trial.worst_second_tps = None;
         trial.device_read_bytes = measured.others.as_ref().map_or(trial.device_read_bytes, |all| all.device_read_bytes);
     }
     Some(job)
-}
-
-fn describe_residency(
-    before: Vec<(StripRelation, ResidencyStrip)>,
-    after: Vec<ResidencyStrip>,
-    measured: &Measured,
-) -> Vec<RelationResidency> {
-    let course = |place: usize| measured.relations.iter().skip(1).map(|all| all[place]).collect::<Vec<_>>();
-    let strips = before.into_iter().zip(after).enumerate();
-    strips.map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place))).collect()
-}
-
-fn describe_brought(
-    wanted: &Wanted,
-    seen: &Seen,
-    measured: &Measured,
-    disk: &Disk,
-    seconds: u32,
-    residency: Vec<RelationResidency>,
-) -> Warming {
-    let bound = compute_bound(wanted, disk);
-    let blocks = |blocks: u64| Bytes(blocks * wanted.block_bytes);
-    let own = measured.outcome.own;
-    let brought = Brought {
-        wanted_pages: wanted.pages(),
-        wanted_pieces: wanted.pieces(),
-        former_buffers_bytes: blocks(wanted.former.blocks),
-        former_hot_bytes: blocks(wanted.former.hot_blocks),
-        bound,
-        resident_after_seconds: seen.resident_after_seconds,
-        buffers_after_seconds: seen.buffers_after_seconds,
-        resident_bytes: seen.resident_bytes,
-        cpu_seconds: measured.outcome.cpu.map(|cpu| cpu.as_secs_f64()),
-        device_reads: Some(measured.seconds.iter().map(|second| second.counters.device_reads).sum()),
-        own_bytes: own.map(|(bytes, _)| bytes),
-        own_seconds: own.map(|(_, seconds)| seconds),
-    };
-    let bound_seconds = bound.map(|bound| bound.seconds).or_else(|| compute_bound_seconds(disk, wanted.bytes()));
-    let figures = WarmingFigures {
-        measured_seconds: seconds,
-        wanted_bytes: Some(wanted.bytes()),
-        bound_seconds,
-        brought: Some(brought),
-        ..WarmingFigures::default()
-    };
-    Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
 /// True if later trials are unaffected: a study's settings may block pgthaw's own sessions.

@@ -8,10 +8,8 @@ use std::{fs, io};
 use sqlx::postgres::PgConnection;
 
 use super::resident::{Wanted, WantedFile, write_list};
-use crate::lab::{
-    Ended, Error, Lab, Launch, Result, Running, client_variables, connection_arguments, plan_psql, run_statement,
-};
-use crate::study::{Disk, Outcome, PGTHAW, Strategy, StrategyOutcome, Sweep};
+use crate::lab::{Ended, Lab, Launch, Running, client_variables, connection_arguments, plan_psql, run_statement};
+use crate::study::{Disk, Error, Outcome, PGTHAW, Result, Strategy, StrategyOutcome, Sweep};
 use cache::warm::{DEVICES, STATE, state_directory};
 use cache::{MapInputs, Snapshot, read_heat, read_map};
 use host::files::Directory;
@@ -27,28 +25,15 @@ const SERVER_STARTING: &str = "starting PostgreSQL";
 
 const POLLS_PER_SCAN: u32 = 10;
 
-#[derive(Debug)]
-pub struct Contender {
-    pub strategy: Strategy,
-    pub launch: Option<Launch>,
-}
-
-impl Contender {
-    pub fn ready(self, lab: &Lab, directory: &Path, limit: Option<&DiskLimit>) -> Result<ActiveContender> {
-        let running = self.launch.as_ref().map(|launch| launch.ready("strategy", directory, limit)).transpose()?;
-        let backends = BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.strategy));
-        Ok(ActiveContender { contender: self, running, backends, start: Duration::ZERO, ended_at: None, polls: 0 })
-    }
-}
-
 /// Role to which io workers' reads are attributed while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
 
 #[derive(Debug)]
-pub struct ActiveContender {
-    contender: Contender,
+pub struct Contender {
+    strategy: Strategy,
+    launch: Option<Launch>,
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
@@ -57,7 +42,19 @@ pub struct ActiveContender {
     polls: u32,
 }
 
-impl ActiveContender {
+impl Contender {
+    pub fn ready(
+        strategy: Strategy,
+        launch: Option<Launch>,
+        lab: &Lab,
+        directory: &Path,
+        limit: Option<&DiskLimit>,
+    ) -> Result<Contender> {
+        let running = launch.as_ref().map(|launch| launch.ready("strategy", directory, limit)).transpose()?;
+        let backends = BackendReads::new(lab.postmaster_pid(), io_workers_serve(strategy));
+        Ok(Contender { strategy, launch, running, backends, start: Duration::ZERO, ended_at: None, polls: 0 })
+    }
+
     pub fn go(&mut self, start: Duration) {
         self.start = start;
         self.running.iter_mut().for_each(Running::go);
@@ -65,7 +62,7 @@ impl ActiveContender {
 
     /// Reads the backends' counters, which vanish when a backend ends.
     pub fn poll(&mut self, lab: &Lab) {
-        if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
+        if self.ended_at.is_some() || self.strategy == Strategy::Nothing {
             return;
         }
         // The sampler, once a second, would miss a backend's last reads.
@@ -86,16 +83,14 @@ impl ActiveContender {
         let ended = self.running.as_mut().and_then(Running::poll);
         let own_bytes = self.running.as_ref().and_then(Running::read_bytes);
         let of_backends = self.backends.totals().strategy_read_bytes;
-        let is_any = self.contender.strategy != Strategy::Nothing;
+        let is_any = self.strategy != Strategy::Nothing;
         let issued_bytes = is_any.then(|| own_bytes.unwrap_or_default() + of_backends);
         let output = self.running.as_ref().map(Running::read_output_tail).unwrap_or_default();
-        let fio = self.running.as_ref().filter(|_| self.contender.strategy.is_fio());
+        let fio = self.running.as_ref().filter(|_| self.strategy.is_fio());
         let own = fio.and_then(|running| parse_fio(&running.read_stdout()));
-        let command = match &self.contender.launch {
+        let command = match &self.launch {
             Some(launch) => launch.render(),
-            None if self.contender.strategy == Strategy::Autoprewarm => {
-                "shared_preload_libraries = 'pg_prewarm'".to_owned()
-            }
+            None if self.strategy == Strategy::Autoprewarm => "shared_preload_libraries = 'pg_prewarm'".to_owned(),
             None => String::new(),
         };
         let outcome = Outcome {
@@ -142,7 +137,11 @@ pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, dis
         Strategy::PrewarmBuffer => psql(lab, &prewarm_sql(PrewarmMode::Buffer))?,
         Strategy::PrewarmPrefetch => psql(lab, &prewarm_sql(PrewarmMode::Prefetch))?,
         Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
-        Strategy::Cat => cat(lab)?,
+        Strategy::Cat => {
+            let script = r#"for one in "$@"; do cat "$one"/*; done >/dev/null"#;
+            let directories = lab.database_directories()?.into_iter().map(OsString::from);
+            Launch::new("sh", ["-c", script, "sh"].map(OsString::from).into_iter().chain(directories))
+        }
         Strategy::Vmtouch => {
             let directories = lab.database_directories()?.into_iter().map(OsString::from);
             Launch::new("vmtouch", [OsString::from("-t")].into_iter().chain(directories))
@@ -151,11 +150,15 @@ pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, dis
         Strategy::PgthawGentle => pgthaw(&["--pace=gentle"], lab, snapshots, disk)?,
         Strategy::PgthawFullSpeed => pgthaw(&["--pace=full"], lab, snapshots, disk)?,
         Strategy::PgthawOs => pgthaw(&["--tier", "os"], lab, snapshots, disk)?,
-        Strategy::Ranges => read_ranges(&snapshots.range_list())?,
+        Strategy::Ranges => {
+            let failed = |source| Error::Launch { command: "pgthaw-lab".into(), source };
+            let program = std::env::current_exe().map_err(failed)?;
+            Launch::new(program, [OsString::from("read-ranges"), snapshots.range_list().into()])
+        }
         Strategy::FioBuffered => fio(&snapshots.wanted.files, false),
         Strategy::FioDirect => fio(&snapshots.wanted.files, true),
         Strategy::Job | Strategy::Run | Strategy::Isolate | Strategy::Replay => {
-            snapshots.job.plan_launch(strategy, lab, disk)?
+            snapshots.plan_job(strategy, lab, disk)?
         }
     };
     Ok(Some(launch))
@@ -164,12 +167,6 @@ pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, dis
 fn prewarm_sql(mode: PrewarmMode) -> String {
     let call = format!("public.pg_prewarm(c.oid::pg_catalog.regclass, '{}'::pg_catalog.text)", mode.name());
     format!("SELECT pg_catalog.sum({call}) {WITH_STORAGE}")
-}
-
-fn cat(lab: &Lab) -> Result<Launch> {
-    let script = r#"for one in "$@"; do cat "$one"/*; done >/dev/null"#;
-    let directories = lab.database_directories()?.into_iter().map(OsString::from);
-    Ok(Launch::new("sh", ["-c", script, "sh"].map(OsString::from).into_iter().chain(directories)))
 }
 
 fn psql(lab: &Lab, sql: &str) -> Result<Launch> {
@@ -183,11 +180,6 @@ fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
     arguments.extend(options.iter().map(OsString::from));
     arguments.extend(device_arguments(disk));
     Ok(Launch::new(own_program()?, arguments))
-}
-
-fn read_ranges(list: &Path) -> Result<Launch> {
-    let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw-lab".into(), source })?;
-    Ok(Launch::new(program, [OsString::from("read-ranges"), list.into()]))
 }
 
 fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
@@ -226,25 +218,26 @@ pub fn pgfincore_take_sql() -> String {
 
 const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 
-#[derive(Debug)]
+/// Of the films of the study's job.
+const LABEL: &str = "job";
+
+#[derive(Debug, Default)]
 pub struct WarmSnapshots {
     directory: PathBuf,
     /// The pages in pgthaw's snapshot; empty without one.
     pub wanted: Arc<Wanted>,
-    pub job: StudyJob,
+    /// The study's job; empty without one.
+    job: Vec<String>,
+    /// Films of the job by disk: the speed of a cold job depends on the device's limits.
+    films: BTreeMap<String, PathBuf>,
 }
 
 impl WarmSnapshots {
     /// pgfincore's snapshot is a table in the database; the others are files in `directory`.
-    pub async fn take(
-        strategies: &[Strategy],
-        sweep: &Sweep,
-        lab: &Lab,
-        server: &Server,
-        directory: &Path,
-    ) -> Result<WarmSnapshots> {
-        let (job, is_watched) = (StudyJob::new(&sweep.job, directory), sweep.is_idle());
-        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default(), job };
+    pub async fn take(strategies: &[Strategy], sweep: &Sweep, lab: &Lab, directory: &Path) -> Result<WarmSnapshots> {
+        let (job, is_watched) = (sweep.job.clone(), sweep.is_idle());
+        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), job, ..WarmSnapshots::default() };
+        let server = Server::connect(&lab.cluster.connect_options(lab.database())).await?;
         let mut connection = server.connect_to(lab.database()).await?;
         if strategies.contains(&Strategy::Pgfincore) {
             let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
@@ -257,7 +250,7 @@ impl WarmSnapshots {
             snapshots.copy_autoprewarm(lab)?;
         }
         if is_watched || strategies.iter().any(|one| one.reads_snapshot()) {
-            snapshots.take_pgthaw(lab, server, &mut connection).await?;
+            snapshots.take_pgthaw(lab, &server, &mut connection).await?;
             let map = Snapshot::read(&snapshots.pgthaw_file())?.map;
             snapshots.wanted = Arc::new(Wanted::of(&map, &lab.data_directory(), lab.page_cache.page_bytes()));
         }
@@ -313,27 +306,11 @@ impl WarmSnapshots {
         };
         copy().map(drop).map_err(|source| Error::file("copy", &data.path().join(AUTOPREWARM_FILE), source))
     }
-}
-
-const LABEL: &str = "job";
-
-#[derive(Debug)]
-pub struct StudyJob {
-    command: Vec<String>,
-    directory: PathBuf,
-    /// Films by disk: the speed of a cold job depends on the device's limits.
-    films: BTreeMap<String, PathBuf>,
-}
-
-impl StudyJob {
-    pub fn new(command: &[String], directory: &Path) -> StudyJob {
-        StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
-    }
 
     /// Requires a cold server.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
-        Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
+        Ok(self.launch_job(lab, [own_program()?].into_iter().chain(record)))
     }
 
     pub fn keep_film(&mut self, disk: &Disk) -> Result<()> {
@@ -359,22 +336,22 @@ impl StudyJob {
         place().map_err(|source| Error::file("place films in", &state, source))
     }
 
-    pub fn plan_launch(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch> {
+    fn plan_job(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch> {
         let words: &[&str] = match strategy {
             Strategy::Run => &["run", "--like", LABEL],
             Strategy::Isolate => &["run", "--like", LABEL, "--protect=isolate"],
             Strategy::Replay => &["run", "--film", LABEL],
-            _ => return Ok(self.launch(lab, [])),
+            _ => return Ok(self.launch_job(lab, [])),
         };
         let words = words.iter().map(OsString::from).chain(device_arguments(disk)).chain([OsString::from("--")]);
-        Ok(self.launch(lab, [own_program()?].into_iter().chain(words)))
+        Ok(self.launch_job(lab, [own_program()?].into_iter().chain(words)))
     }
 
-    fn launch(&self, lab: &Lab, before: impl IntoIterator<Item = OsString>) -> Launch {
+    fn launch_job(&self, lab: &Lab, before: impl IntoIterator<Item = OsString>) -> Launch {
         let mut state_home = OsString::from("XDG_STATE_HOME=");
         state_home.push(self.state_home());
         let variables = client_variables(lab.strategy_options()).into_iter().map(OsString::from).chain([state_home]);
-        Launch::new("env", variables.chain(before).chain(self.command.iter().map(OsString::from)))
+        Launch::new("env", variables.chain(before).chain(self.job.iter().map(OsString::from)))
     }
 
     fn state_home(&self) -> PathBuf {
@@ -455,7 +432,7 @@ mod snapshots_tests {
     #[test]
     fn what_a_trial_leaves_is_not_there_in_the_next() {
         let place = tempfile::tempdir().unwrap();
-        let mut job = StudyJob::new(&["true".to_owned()], place.path());
+        let mut job = WarmSnapshots { directory: place.path().to_owned(), ..WarmSnapshots::default() };
         let film = |name: &str| job_films(place.path()).join(name);
         fs::create_dir_all(job_films(place.path())).unwrap();
         fs::write(film("of-gp3"), "film").unwrap();

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
-use super::error::{Error, Result};
-use crate::study::{DATABASE, Part, StartState};
+use crate::study::{DATABASE, Error, Part, Result, StartState};
 use host::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, machine, pages_out_idle};
 use host::units::{Bytes, PageRange};
 use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
@@ -59,25 +58,14 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Prepares the cluster, but does not start it. Stops the lab server to borrow its cluster.
-    pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
-        let (cluster, lender) = match place {
-            Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
-            Place::Borrowed { data_directory } => {
-                let lender = Lender::stop(data_directory.clone(), programs)?;
-                let cluster = ScratchCluster::borrow(programs, data_directory, lender.options())?;
-                cluster.configure(settings)?;
-                (cluster, Some(lender))
-            }
-        };
-        Lab::of(cluster, lender, programs)
+    /// Stops the lab server to borrow its cluster, which is not started.
+    pub fn borrow(programs: &Programs, data_directory: &DataDirectory) -> Result<Lab> {
+        let lender = Lender::stop(data_directory.clone(), programs)?;
+        let cluster = ScratchCluster::borrow(programs, data_directory, &lender.options)?;
+        Lab::of(cluster, Some(lender), programs)
     }
 
-    pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab> {
-        Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs)
-    }
-
-    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab> {
+    pub fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab> {
         let page_cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
         Ok(Lab {
             database_oid: None,
@@ -99,8 +87,9 @@ impl Lab {
 
     /// Takes effect at the next start.
     pub fn configure_autoprewarm(&self, is_on: bool) -> Result<()> {
-        let settings = autoprewarm_settings(&self.preloaded, is_on);
-        Ok(self.cluster.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))?)
+        let (libraries, switch) = (libraries_with(&self.preloaded, is_on), if is_on { "on" } else { "off" });
+        let settings = [("shared_preload_libraries", libraries.as_str()), ("pg_prewarm.autoprewarm", switch)];
+        Ok(self.cluster.configure(&settings)?)
     }
 
     /// Takes effect at the next start.
@@ -162,20 +151,16 @@ impl Lab {
         }
     }
 
-    pub fn connect_options(&self, database: &str) -> ConnectOptions {
-        self.cluster.connect_options(database)
-    }
-
     pub fn workload_options(&self) -> ConnectOptions {
-        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(&self.database) }
+        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.cluster.connect_options(&self.database) }
     }
 
     pub fn strategy_options(&self) -> ConnectOptions {
-        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
+        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.cluster.connect_options(&self.database) }
     }
 
     /// Returns each file with the index of its relation in `first_segments`.
-    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
+    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<(Option<usize>, Box<dyn CachedFile>)>> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {
             visit_files(&directory, &mut |path| {
@@ -251,7 +236,7 @@ impl Lab {
             self.stop()?;
             self.configure_autoprewarm(false)?;
             self.cluster.start_to_tidy()?;
-            let server = Server::connect(&self.connect_options("postgres")).await?;
+            let server = Server::connect(&self.cluster.connect_options("postgres")).await?;
             drop_benchmark(&mut server.connect_to("postgres").await?).await?;
         }
         self.stop()?;
@@ -278,13 +263,10 @@ pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<()> {
     Ok(())
 }
 
-fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String); 2] {
+fn libraries_with(preloaded: &str, autoprewarm: bool) -> String {
     let own: Vec<&str> = preloaded.split(',').map(str::trim).filter(|library| !library.is_empty()).collect();
-    let has_it = own.contains(&PG_PREWARM);
-    let added = (is_on && !has_it).then_some(PG_PREWARM);
-    let libraries: Vec<&str> = own.into_iter().chain(added).collect();
-    let switch = if is_on { "on" } else { "off" };
-    [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
+    let added = (autoprewarm && !own.contains(&PG_PREWARM)).then_some(PG_PREWARM);
+    own.into_iter().chain(added).collect::<Vec<_>>().join(",")
 }
 
 pub fn evict_files(cache: &SystemPageCache, directory: &Path) -> Result<()> {
@@ -309,8 +291,6 @@ pub async fn run_statement(connection: &mut PgConnection, action: &'static str, 
     Ok(done.map(drop).map_err(|source| postgres::Error::Query { action, source })?)
 }
 
-pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);
-
 fn is_segment_of(path: &Path, first: &Path) -> bool {
     let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
     path == first || (path.with_extension("") == first && path.extension().is_some_and(is_number))
@@ -322,11 +302,10 @@ mod tests {
 
     #[test]
     fn autoprewarm_comes_beside_what_is_preloaded_anyway() {
-        let settings = |preloaded, is_on| autoprewarm_settings(preloaded, is_on).map(|(_, value)| value);
-        assert_eq!(settings("", true), ["pg_prewarm", "on"]);
-        assert_eq!(settings("", false), ["", "off"]);
-        assert_eq!(settings("pg_stat_statements, x", true), ["pg_stat_statements,x,pg_prewarm", "on"]);
-        assert_eq!(settings("pg_prewarm", false), ["pg_prewarm", "off"]);
+        assert_eq!(libraries_with("", true), "pg_prewarm");
+        assert_eq!(libraries_with("", false), "");
+        assert_eq!(libraries_with("pg_stat_statements, x", true), "pg_stat_statements,x,pg_prewarm");
+        assert_eq!(libraries_with("pg_prewarm", false), "pg_prewarm");
     }
 
     #[test]

@@ -10,22 +10,22 @@ use std::time::Instant;
 use sqlx::postgres::{PgConnection, types::Oid};
 
 use super::cluster::{Lab, Place, drop_benchmark, evict_files, run_statement};
-use super::error::{Error, Result};
 use super::launch::{Launch, Stop, Work, run_program};
 use super::left::{claim, find_left, read_held_bytes};
 use super::server::{connect, find_obstacle};
 use crate::study::{
-    CopyWay, DatabaseKey, DatabaseSpec, Event, FreshCopy, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep,
-    expected_bytes, read_named, render_digest,
+    CopyWay, DatabaseKey, DatabaseSpec, Error, Event, FreshCopy, LOG_LINE_PREFIX, MakingStep, Part, Result, Strategy,
+    Sweep, expected_bytes, read_named, render_digest,
 };
 use host::files::{Directory, directory_of};
 use host::linux::SystemPageCache;
 use host::units::Bytes;
 use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
-use pgbench::{Said, parse_initialized, parse_said};
+use pgbench::{parse_initialized, parse_loaded_share};
 use postgres::{
-    ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Script, Server, apply_create_extension,
-    has_cluster, read_database_comment, read_installable_extensions, read_preloaded, remove_cluster,
+    ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, ScratchCluster, Script, Server,
+    apply_create_extension, has_cluster, read_database_comment, read_installable_extensions, read_preloaded,
+    remove_cluster,
 };
 
 const SPARE_CONNECTIONS: u32 = 20;
@@ -40,13 +40,14 @@ pub fn open_lab(
     parts: Vec<(Part, PathBuf)>,
     work: Work<'_>,
 ) -> Result<(Lab, Option<File>)> {
-    let Place::Scratch { parent } = place else {
-        return Ok((Lab::open(programs, place, &[])?, None));
+    let parent = match place {
+        Place::Scratch { parent } => parent,
+        Place::Borrowed { data_directory } => return Ok((Lab::borrow(programs, data_directory)?, None)),
     };
     if let Some(directory) = find_left(parent, text) {
         let claim = claim(&directory, text)?;
         if has_cluster(&directory) {
-            let mut lab = Lab::adopt(programs, &directory)?;
+            let mut lab = Lab::of(ScratchCluster::adopt_when_stopped(programs, &directory)?, None, programs)?;
             lab.parts = parts;
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
@@ -64,7 +65,7 @@ pub fn open_lab(
         ("log_autovacuum_min_duration", "0"),
         ("log_line_prefix", LOG_LINE_PREFIX),
     ];
-    let mut lab = Lab::open(programs, place, &settings)?;
+    let mut lab = Lab::of(ScratchCluster::create(programs, parent, &settings)?, None, programs)?;
     lab.cluster.allow_replaceable_settings()?;
     for (part, elsewhere) in &parts {
         match part.directory() {
@@ -85,6 +86,8 @@ pub struct MadeDatabase {
     /// Seconds and steps of the database's creation; `None` if it existed.
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
+
+pub type MadeDatabases = BTreeMap<DatabaseKey, MadeDatabase>;
 
 /// Returns the study's strategies that cannot run here, with instructions to enable them.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>> {
@@ -117,14 +120,10 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
     Ok(left_out)
 }
 
-pub async fn make_databases(
-    sweep: &Sweep,
-    lab: &mut Lab,
-    work: Work<'_>,
-) -> Result<BTreeMap<DatabaseKey, MadeDatabase>> {
+pub async fn make_databases(sweep: &Sweep, lab: &mut Lab, work: Work<'_>) -> Result<MadeDatabases> {
     let (server, mut connection) = connect(lab).await?;
     let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
-    let mut databases = BTreeMap::new();
+    let mut databases = MadeDatabases::new();
     for key in DatabaseKey::all(&sweep.axes) {
         let Some(spec) = sweep.databases.get(&key.name) else { continue };
         let maker = Maker { sweep, key: &key, spec, has_pgfincore, work };
@@ -229,9 +228,8 @@ impl Maker<'_> {
         // template0 has no objects that others added to template1.
         let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE} TEMPLATE template0");
         run_statement(connection, "create the benchmark's database", &create).await?;
-        let Some(mut database) = find_database(connection, &name).await? else {
-            return Err(Error::Setting(format!("the database {name} vanished")));
-        };
+        let vanished = || Error::Setting(format!("the database {name} vanished"));
+        let mut database = find_database(connection, &name).await?.ok_or_else(vanished)?;
         lab.use_database(&database.name, database.oid);
         let mut inside = server.connect_to(&name).await?;
         let extensions = read_installable_extensions(&mut inside).await?;
@@ -277,9 +275,9 @@ impl Maker<'_> {
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
-        let launch = Launch::new(pgbench.program(), arguments);
+        let launch = Launch::new(&pgbench.program, arguments);
         let said = run_program("pgbench", &launch, None, self.work, |said| {
-            if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
+            if let Some(share) = said.lines().next_back().and_then(parse_loaded_share) {
                 self.work.events.tell(Event::StepShare(share));
             }
         })?;

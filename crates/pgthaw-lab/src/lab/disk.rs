@@ -2,11 +2,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, Result};
 use super::launch::Work;
 use super::left::{FILE_SYSTEM_PREFIX, claim, find_left};
 use crate::study::{
-    Disk, Event, Events, FileSystemSpec, Finding, Part, Places, Sweep, TrialDevice, image_bytes, part_image_bytes,
+    Disk, Error, Event, Events, FileSystemSpec, Finding, Part, Places, Result, Sweep, TrialDevice, image_bytes,
 };
 use host::failure::Explain as _;
 use host::files::OwnDirectory;
@@ -16,7 +15,7 @@ use host::linux::{
     ReadAhead, ReadLimit, WriteLimit, read_block_device,
 };
 use host::units::Bytes;
-use observe::OsSample;
+use observe::{DeviceUse, OsSample};
 
 /// Adds to `disk` why its limits or read-ahead cannot be enforced. `is_own`: only the study uses the device.
 pub fn choose_in_force(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
@@ -88,7 +87,7 @@ pub fn repair_read_ahead(directory: &Path, events: &Events) {
 }
 
 /// Names of the main file system's device and of its log device.
-const REST: &str = "rest";
+pub const REST: &str = "rest";
 const LOG: &str = "log";
 
 #[derive(Debug)]
@@ -142,17 +141,17 @@ impl FileSystemMaker<'_> {
         let file_system = LoopFileSystem::in_directory(&directory);
         let mut parts = BTreeMap::new();
         self.work.step(format!("creating the file system {}", self.name));
-        self.make_one(&file_system, image_bytes(self.spec, self.sweep))?;
+        self.make_one(&file_system, image_bytes(None, self.spec, self.sweep))?;
         for part in self.places.keys() {
             self.work.step(format!("creating the file system {} for the {}", self.name, part.name()));
             let one = file_system.create_part(part.name())?;
-            self.make_one(&one, part_image_bytes(*part, self.spec, self.sweep))?;
+            self.make_one(&one, image_bytes(Some(*part), self.spec, self.sweep))?;
             parts.insert(*part, one);
         }
         Ok(self.own(file_system, parts, claim))
     }
 
-    fn make_one(&self, file_system: &LoopFileSystem, size: host::units::Bytes) -> Result<()> {
+    fn make_one(&self, file_system: &LoopFileSystem, size: Bytes) -> Result<()> {
         let is_written = file_system.write_images(&self.spec.asked, size, |share| {
             self.work.events.tell(Event::StepShare(share));
             !self.work.stop.is_requested()
@@ -226,15 +225,6 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// Limits by part; `disk` limits the main device.
-    pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
-        if self.several().is_empty() {
-            return Vec::new();
-        }
-        let parts = self.part_disks(disks).into_iter().map(|part| (part.part, part.disk));
-        [(REST, disk.clone())].into_iter().chain(parts).collect()
-    }
-
     pub fn read_facts(&self) -> Result<GroundFacts> {
         let own = self.read_facts_of(&self.mounted)?;
         let mut facts =
@@ -263,8 +253,21 @@ impl OwnFileSystem {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);
             let disk = part
                 .map_or_else(|| (*name == REST).then(|| disk.to_owned()), |(part, _)| self.places.get(part).cloned());
-            let facts = facts.parts.get(name).cloned();
-            TrialDevice::new(name, disk, &device.name, facts, seconds)
+            let uses = || seconds.iter().filter_map(|second| second.parts.get(*name));
+            let mean = |of: fn(&DeviceUse) -> f64| uses().map(of).sum::<f64>() / uses().count().max(1) as f64;
+            let (writes, written) = (mean(|one| one.writes as f64), mean(|one| one.written_bytes.0 as f64));
+            TrialDevice {
+                part: (*name).to_owned(),
+                disk,
+                device: device.name.clone(),
+                reads_per_second: mean(|one| one.reads as f64),
+                read_bytes_per_second: mean(|one| one.read_bytes.0 as f64),
+                writes_per_second: writes,
+                written_bytes_per_second: written,
+                bytes_per_write: (writes > 0.0).then(|| written / writes),
+                busy_ratio: mean(|one| one.busy_ratio),
+                file_system: facts.parts.get(name).cloned(),
+            }
         };
         self.several().iter().map(describe).collect()
     }

@@ -14,12 +14,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::error::Error;
-use super::launch::{Generator, Start, Stop, Work, complaints_of, kill_group, read_lossy, read_paces};
-use crate::study::{Generators, Latencies, TrialGenerator};
+use super::cluster::Lab;
+use super::launch::{Start, Stop, Work, complaints_of, kill_group, read_lossy, read_paces};
+use super::load::{Generator, LoadFigures, new_latencies};
+use crate::study::{Error, Generators, Latencies, Result, TrialGenerator, TrialGenerators};
 use host::files::read_at_most;
 use host::linux::{MachineIdentity, clock, read_identity};
-use pgbench::{PgbenchOutcome, parse_outcome};
+use pgbench::{PgbenchOutcome, parse_report};
 use postgres::{ConnectOptions, Load, Pgbench, SCRIPT_BYTES_MAX, Script, visit_transactions};
 
 const LEAD: Duration = Duration::from_millis(300);
@@ -42,20 +43,13 @@ pub struct Fleet {
 struct Member {
     session: Session,
     load: Load,
-    arguments: String,
+    command: String,
     version: String,
     is_seen: bool,
     offset: ClockOffset,
     /// Time since boot at which pgbench's end was reported, and pgbench's start in ns by the host's clock.
     ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
-}
-
-#[derive(Debug)]
-pub struct MemberFigures {
-    pub generator: TrialGenerator,
-    pub outcome: PgbenchOutcome,
-    pub latencies: Latencies,
 }
 
 /// Fails if a host is unreachable or lacks pgbench.
@@ -90,50 +84,26 @@ impl Fleet {
             opened.push((session, load, format!("{host}: pgbench {arguments}")));
         }
         let here = read_identity();
-        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, work.stop);
+        let join = |(session, load, command)| Member::join(session, load, command, &here, work.stop);
         let members = opened.into_iter().map(join).collect::<Result<_, _>>()?;
         Ok(Fleet { members, start: None, stop: work.stop.clone() })
-    }
-
-    pub fn command(&self) -> String {
-        self.members.iter().map(|member| member.arguments.as_str()).collect::<Vec<_>>().join("; ")
-    }
-
-    /// Waits for all logs. Figures use this host's clock.
-    pub fn finish(mut self, new: impl Fn() -> Latencies) -> Result<Vec<MemberFigures>, Error> {
-        let began = clock::read_monotonic();
-        while !self.members.iter().all(|member| member.is_done) {
-            self.stop.check()?;
-            self.members.iter_mut().try_for_each(Member::listen)?;
-            let mut sending = self.members.iter_mut().filter(|member| !member.is_done);
-            sending.try_for_each(|member| member.session.check_heard(began, SILENCE_LIMIT))?;
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        let start = self.start;
-        self.members.iter_mut().map(|member| member.count(start, new())).collect()
     }
 }
 
 impl Member {
-    fn join(
-        mut session: Session,
-        load: Load,
-        arguments: String,
-        here: &MachineIdentity,
-        stop: &Stop,
-    ) -> Result<Member, Error> {
+    fn join(mut session: Session, load: Load, command: String, here: &MachineIdentity, stop: &Stop) -> Result<Member> {
         let (mut version, mut is_seen) = (String::new(), false);
         loop {
             match session.wait(stop)?.answer {
                 Answer::Version(said) => version = said,
-                Answer::Machine { boot, processes } => is_seen = *here == MachineIdentity { boot, processes },
+                Answer::Machine(there) => is_seen = *here == there,
                 Answer::Ready => break,
                 _ => {}
             }
         }
         session.take_pipe()?;
         let offset = session.measure_offset(stop)?;
-        Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
+        Ok(Member { session, load, command, version, is_seen, offset, ended: None, is_done: false })
     }
 
     /// Returns the waiting process, `None` if it is not visible on this machine.
@@ -164,12 +134,12 @@ impl Member {
         Ok(())
     }
 
-    fn count(&mut self, start: Option<Start>, mut latencies: Latencies) -> Result<MemberFigures, Error> {
+    fn count(&mut self, start: Option<Start>, latencies: &mut Latencies) -> Result<(PgbenchOutcome, TrialGenerator)> {
         let behind_us = self.offset.offset_ns / 1000;
         visit_transactions(&self.session.files.logs, |one| latencies.add(one.by_clock_behind(behind_us)))?;
         let report = self.session.read_report();
         let outcome =
-            parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("invalid report: {report}")))?;
+            parse_report(&report).outcome.ok_or_else(|| self.session.failure(&format!("invalid report: {report}")))?;
         let began = self.ended.and_then(|(_, begun_ns)| begun_ns).zip(start);
         let after_ns = began.map(|(begun_ns, start)| begun_ns - self.offset.offset_ns - start_ns(start));
         let generator = TrialGenerator {
@@ -184,11 +154,15 @@ impl Member {
             tps: outcome.tps,
             is_seen: self.is_seen,
         };
-        Ok(MemberFigures { generator, outcome, latencies })
+        Ok((outcome, generator))
     }
 }
 
 impl Generator for Fleet {
+    fn command(&self, _lab: &Lab, _asked: &Load) -> Result<String, Error> {
+        Ok(self.members.iter().map(|member| member.command.as_str()).collect::<Vec<_>>().join("; "))
+    }
+
     fn lead(&self) -> Duration {
         let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
         // A clock's uncertainty is half a round trip, hence the factor 2.
@@ -232,6 +206,23 @@ impl Generator for Fleet {
         let hosts: Vec<&str> = running.map(|member| member.session.host.as_str()).collect();
         Error::Generator { host: hosts.join(", "), output: "it did not end by itself".to_owned() }
     }
+
+    /// Waits for all logs. Figures use this host's clock.
+    fn finish(mut self: Box<Self>, load: &Load) -> Result<LoadFigures, Error> {
+        let began = clock::read_monotonic();
+        while !self.members.iter().all(|member| member.is_done) {
+            self.stop.check()?;
+            self.members.iter_mut().try_for_each(Member::listen)?;
+            let mut sending = self.members.iter_mut().filter(|member| !member.is_done);
+            sending.try_for_each(|member| member.session.check_heard(began, SILENCE_LIMIT))?;
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        let mut latencies = new_latencies(load);
+        let counted = self.members.iter_mut().map(|member| member.count(self.start, &mut latencies));
+        let (outcomes, hosts): (Vec<_>, Vec<_>) = counted.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let generators = Some(TrialGenerators::new(hosts));
+        Ok(LoadFigures { latencies, outcome: merge_outcomes(&outcomes), generators })
+    }
 }
 
 impl Drop for Fleet {
@@ -250,7 +241,7 @@ fn to_ms(ns: i64) -> f64 {
 }
 
 /// The longest of the parallel runs determines the throughput.
-pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
+fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     let sum = |of: fn(&PgbenchOutcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let transactions = sum(|one| one.transactions);
     let lasted = outcomes.iter().filter(|one| one.tps > 0.0).map(|one| one.transactions as f64 / one.tps);
@@ -299,21 +290,14 @@ fn write_script(
     let arguments: Vec<String> =
         arguments.iter().map(|argument| quote(argument.to_string_lossy().as_bytes())).map(into_text).collect();
     let arguments = arguments.join(" ");
-    let mut text = b"{\n".to_vec();
-    for (name, value) in [("password", password), ("pgbench", pgbench.unwrap_or_default())] {
-        text.extend(format!("{name}=").into_bytes());
-        text.extend(quote(value.as_bytes()));
-        text.push(b'\n');
-    }
-    text.extend(b"put_files() {\n:\n");
+    let [password, pgbench] = [password, pgbench.unwrap_or_default()].map(|word| into_text(quote(word.as_bytes())));
+    let mut text = format!("{{\npassword={password}\npgbench={pgbench}\nput_files() {{\n:\n").into_bytes();
     for (name, content) in files {
         text.extend(b"printf %s ");
         text.extend(quote(&content));
         text.extend(format!(" >{name} || return\n").into_bytes());
     }
-    text.extend(format!("}}\nrun_pgbench() {{ exec \"$pgbench\" {arguments}; }}\n").into_bytes());
-    text.extend(BODY.as_bytes());
-    text.extend(b"}\n");
+    text.extend(format!("}}\nrun_pgbench() {{ exec \"$pgbench\" {arguments}; }}\n{BODY}}}\n").into_bytes());
     Ok((text, arguments))
 }
 
@@ -495,10 +479,11 @@ impl Session {
             self.say("clock")?;
             let heard = self.wait(stop)?;
             if let Answer::Clock(there_ns) = heard.answer {
-                trips.push(RoundTrip { asked_ns, there_ns, answered_ns: heard.wall_ns });
+                trips.push(ClockOffset::of(asked_ns, there_ns, heard.wall_ns));
             }
         }
-        ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back"))
+        let quickest = trips.into_iter().flatten().min_by_key(|trip| trip.uncertainty_ns);
+        quickest.ok_or_else(|| self.failure("this host's clock was set back"))
     }
 
     pub fn read_report(&self) -> String {
@@ -580,11 +565,7 @@ fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Version(String),
-    /// Boot id and PID namespace, which identify the machine.
-    Machine {
-        boot: String,
-        processes: String,
-    },
+    Machine(MachineIdentity),
     Ready,
     /// The host's clock in nanoseconds since 1970.
     Clock(i64),
@@ -607,7 +588,9 @@ pub fn parse_answer(line: &str) -> Option<Answer> {
     let mut words = rest.split_ascii_whitespace();
     Some(match word {
         "version" => Answer::Version(rest.to_owned()),
-        "machine" => Answer::Machine { boot: words.next()?.to_owned(), processes: words.next()?.to_owned() },
+        "machine" => {
+            Answer::Machine(MachineIdentity { boot: words.next()?.to_owned(), processes: words.next()?.to_owned() })
+        }
         "ready" => Answer::Ready,
         "clock" => match rest.parse() {
             Ok(ns) => Answer::Clock(ns),
@@ -633,20 +616,6 @@ pub fn describe_status(status: i32) -> Option<String> {
     }
 }
 
-/// A clock query, in nanoseconds since 1970; `there_ns` is by the other host's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundTrip {
-    pub asked_ns: i64,
-    pub there_ns: i64,
-    pub answered_ns: i64,
-}
-
-impl RoundTrip {
-    fn took_ns(self) -> i64 {
-        self.answered_ns - self.asked_ns
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     pub offset_ns: i64,
@@ -654,14 +623,12 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// Uses the shortest round trip, which has the least uncertainty.
-    pub fn compute(trips: &[RoundTrip]) -> Option<ClockOffset> {
-        let quickest = trips.iter().filter(|trip| trip.took_ns() >= 0).min_by_key(|trip| trip.took_ns())?;
-        let middle_ns = quickest.asked_ns + quickest.took_ns() / 2;
-        Some(ClockOffset {
-            offset_ns: quickest.there_ns - middle_ns,
-            uncertainty_ns: quickest.took_ns() - quickest.took_ns() / 2,
-        })
+    /// From one query, in nanoseconds since 1970; `there_ns` is by the other host's clock. `None` if this host's clock was
+    /// set back meanwhile.
+    fn of(asked_ns: i64, there_ns: i64, answered_ns: i64) -> Option<ClockOffset> {
+        let took_ns = answered_ns - asked_ns;
+        let offset_ns = there_ns - (asked_ns + took_ns / 2);
+        (took_ns >= 0).then(|| ClockOffset { offset_ns, uncertainty_ns: took_ns - took_ns / 2 })
     }
 }
 
@@ -851,7 +818,10 @@ mod session_tests {
     fn answers_are_understood_and_a_login_s_greeting_is_passed_over() {
         for (line, answer) in [
             ("pgthaw version pgbench (PostgreSQL) 15.18", Answer::Version("pgbench (PostgreSQL) 15.18".into())),
-            ("pgthaw machine 4b83 pid:[7]", Answer::Machine { boot: "4b83".into(), processes: "pid:[7]".into() }),
+            (
+                "pgthaw machine 4b83 pid:[7]",
+                Answer::Machine(MachineIdentity { boot: "4b83".into(), processes: "pid:[7]".into() }),
+            ),
             ("pgthaw ready", Answer::Ready),
             ("pgthaw clock 1795351021361891628", Answer::Clock(1_795_351_021_361_891_628)),
             ("pgthaw process 77", Answer::Process(77)),
@@ -878,26 +848,23 @@ mod session_tests {
     }
 
     #[test]
-    fn the_quickest_round_trip_decides() {
-        let trip = |asked_ns, there_ns, answered_ns| RoundTrip { asked_ns, there_ns, answered_ns };
-        let trips = [trip(0, 9_000, 8_000), trip(10_000, 15_400, 11_000), trip(20_000, 26_000, 24_000)];
-        assert_eq!(ClockOffset::compute(&trips), Some(ClockOffset { offset_ns: 4_900, uncertainty_ns: 500 }));
-        assert_eq!(ClockOffset::compute(&[]), None);
+    fn a_quicker_round_trip_is_less_uncertain() {
+        let trips = [(0, 9_000, 8_000), (10_000, 15_400, 11_000), (20_000, 26_000, 24_000)];
+        let found = trips.map(|(asked, there, answered)| ClockOffset::of(asked, there, answered).unwrap());
+        assert_eq!(found.map(|one| one.uncertainty_ns), [4_000, 500, 2_000]);
+        assert_eq!(found[1].offset_ns, 4_900);
         // The clock was set back during the round trip.
-        assert_eq!(ClockOffset::compute(&[trip(5, 0, 4)]), None);
+        assert_eq!(ClockOffset::of(5, 0, 4), None);
     }
 
     proptest! {
         #[test]
         fn the_true_offset_is_never_outside(
             offset in -10_000_000_000i64..10_000_000_000,
-            ways in prop::collection::vec((0i64..5_000_000, 0i64..5_000_000), 1..20),
+            (there, back) in (0i64..5_000_000, 0i64..5_000_000),
         ) {
-            let trips: Vec<RoundTrip> = (1..).zip(&ways).map(|(place, (there, back))| {
-                let asked_ns = place * 1_000_000_000;
-                RoundTrip { asked_ns, there_ns: asked_ns + there + offset, answered_ns: asked_ns + there + back }
-            }).collect();
-            let found = ClockOffset::compute(&trips).unwrap();
+            let asked_ns = 1_000_000_000;
+            let found = ClockOffset::of(asked_ns, asked_ns + there + offset, asked_ns + there + back).unwrap();
             prop_assert!((found.offset_ns - offset).abs() <= found.uncertainty_ns, "{:?}", found);
         }
     }

@@ -1,7 +1,7 @@
 //! Starts programs at a given instant (until then, a shell waits in their place), and reads their cost.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::Debug;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 
 use super::cluster::Place;
-use super::error::{Error, Result};
-use crate::study::{Event, Events};
+use crate::study::{Error, Event, Events, Result};
 use host::files::read_at_most;
 use host::linux::{DiskLimit, clock, process};
 use host::units::Bytes;
-use pgbench::{Said, parse_said};
+use pgbench::{is_progress, parse_loaded_share, parse_progress};
 
 const GATE_SCRIPT: &str = r#"read -r go && exec "$@""#;
 
@@ -64,12 +63,6 @@ impl Launch {
         let mut child = command.spawn().map_err(|source| Error::Launch { command: self.render(), source })?;
         let gate = child.stdin.take();
         Ok(Running { child, gate, stdout, stderr, ended: None })
-    }
-
-    pub fn start(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
-        let mut running = self.ready(name, directory, limit)?;
-        running.go();
-        Ok(running)
     }
 }
 
@@ -157,10 +150,9 @@ impl Running {
 
     /// Sends SIGALRM, on which pgbench completes current transactions and its log.
     pub fn ring_alarm(&mut self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        if let (None, Some(pid)) = (self.poll(), pid) {
+        if self.poll().is_none() {
             // Not reaped yet, so its pid is not reused.
-            let _ = kill_process(pid, Signal::ALARM);
+            let _ = kill_process(Pid::from_child(&self.child), Signal::ALARM);
         }
     }
 
@@ -178,13 +170,13 @@ impl Drop for Running {
 }
 
 pub fn kill_group(leader: &mut Child) {
-    let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
+    let group = Pid::from_child(leader);
     // Not reaped yet, so its pid is not reused.
-    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+    let _ = kill_process_group(group, Signal::KILL);
     let _ = leader.wait();
     // A process with BPF programs takes a while to end.
     let until = Instant::now() + GROUP_END_LIMIT;
-    while group.is_some_and(|group| test_kill_process_group(group).is_ok()) && Instant::now() < until {
+    while test_kill_process_group(group).is_ok() && Instant::now() < until {
         thread::sleep(GROUP_PAUSE);
     }
 }
@@ -240,40 +232,13 @@ impl Work<'_> {
 }
 
 pub fn remove_abandoned(place: &Place, events: &Events) {
-    let mut parents = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
+    let mut parents = BTreeSet::from([std::env::temp_dir(), PathBuf::from("/tmp")]);
     if let Place::Scratch { parent } = place {
-        parents.push(parent.clone());
+        parents.insert(parent.clone());
     }
-    parents.sort();
-    parents.dedup();
     for directory in parents.iter().flat_map(|parent| postgres::remove_abandoned(parent)) {
         events.tell(Event::Remark(format!("removed {}, left by a killed run", directory.display())));
     }
-}
-
-const LEAD: Duration = Duration::from_millis(100);
-
-/// Dropping it ends the load.
-pub trait Generator: Debug {
-    fn lead(&self) -> Duration {
-        LEAD
-    }
-
-    /// Returns the processes on this host that will produce the load.
-    fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
-
-    fn go(&mut self) {}
-
-    /// Time from boot to the load's end; `None` while it runs.
-    fn poll(&mut self) -> Result<Option<Duration>>;
-
-    /// Transactions in progress complete.
-    fn end_early(&mut self);
-
-    /// Transactions in each second reported so far.
-    fn read_paces(&self) -> Vec<f64>;
-
-    fn failure(&self) -> Error;
 }
 
 pub fn program_error(program: &'static str, running: &Running) -> Error {
@@ -282,7 +247,11 @@ pub fn program_error(program: &'static str, running: &Running) -> Error {
 }
 
 pub fn complaints_of(said: &str) -> Option<String> {
-    let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
+    let is_news = |line: &&str| match is_progress(line) {
+        true => parse_progress(line).is_some(),
+        false => parse_loaded_share(line).is_some(),
+    };
+    let complaints: Vec<&str> = said.lines().filter(|line| !is_news(line)).collect();
     (!complaints.is_empty()).then(|| complaints.join("\n"))
 }
 
@@ -297,7 +266,8 @@ pub fn run_program(
     hear: impl Fn(&str),
 ) -> Result<String> {
     work.stop.check()?;
-    let mut running = launch.start("program", work.directory, limit)?;
+    let mut running = launch.ready("program", work.directory, limit)?;
+    running.go();
     let deadline = clock::read_monotonic() + PATIENCE;
     loop {
         let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
@@ -340,11 +310,9 @@ impl Start {
 /// Returns transactions per second. A late progress line covers several seconds.
 pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
-    for line in said.lines() {
-        if let Said::Progress(progress) = parse_said(line) {
-            let whole_seconds = progress.until_seconds.round().max(0.0) as usize;
-            paces.resize(whole_seconds.max(paces.len() + 1), progress.tps);
-        }
+    for progress in said.lines().filter(|line| is_progress(line)).filter_map(parse_progress) {
+        let whole_seconds = progress.until_seconds.round().max(0.0) as usize;
+        paces.resize(whole_seconds.max(paces.len() + 1), progress.tps);
     }
     paces
 }
@@ -355,6 +323,12 @@ mod tests {
 
     fn shell(script: &str) -> Launch {
         Launch::new("sh", ["-c", script])
+    }
+
+    fn start(launch: &Launch, directory: &Path) -> Running {
+        let mut running = launch.ready("x", directory, None).unwrap();
+        running.go();
+        running
     }
 
     fn soon() -> Duration {
@@ -388,7 +362,7 @@ mod tests {
     #[test]
     fn dropping_kills_what_the_shell_started_too() {
         let directory = tempfile::tempdir().unwrap();
-        let mut running = shell("sleep 60 & echo $!; wait").start("x", directory.path(), None).unwrap();
+        let mut running = start(&shell("sleep 60 & echo $!; wait"), directory.path());
         let sleeper = loop {
             if let Ok(pid) = running.read_output_tail().parse::<u32>() {
                 break pid;
@@ -405,7 +379,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_ends_with_what_the_shell_says() {
         let directory = tempfile::tempdir().unwrap();
-        let mut running = Launch::new("/no/such/program", [""; 0]).start("x", directory.path(), None).unwrap();
+        let mut running = start(&Launch::new("/no/such/program", [""; 0]), directory.path());
         let ended = running.wait_until(soon(), || true).unwrap();
         assert_eq!(ended.status.code(), Some(127));
         assert!(running.read_output_tail().contains("/no/such/program"));

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::error::{Error, Result};
-use crate::study::{Event, Events, new_run_id};
-use host::files::{Directory, EntryKind, OwnDirectory, SMALL_FILE_BYTES_MAX, read_open_at_most};
+use crate::study::{Error, Event, Events, Result, new_run_id};
+use host::files::{Directory, FileType, OwnDirectory, SMALL_FILE_BYTES_MAX, read_open_at_most};
 use host::linux::LoopFileSystem;
 use host::units::Bytes;
 use postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
@@ -32,7 +31,7 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
 /// Returns only directories of this user, because other users may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
-    let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
+    let paths = entries.into_iter().filter(|entry| entry.kind == FileType::Directory);
     paths.map(|entry| parent.join(entry.name)).filter(|path| OwnDirectory::open(path).is_ok()).collect()
 }
 
@@ -47,14 +46,11 @@ pub fn claim(directory: &Path, text: &str) -> Result<File> {
     // Until the lock is held, the file may belong to another run.
     let opened = OwnDirectory::open(directory).and_then(|own| own.directory().open_or_create(CLAIM_FILE, 0o600));
     let mut file = opened.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let who = format!("in {}", directory.display());
-            return Err(Error::RunningAlready { id: text.to_owned(), who });
-        }
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
+    let who = || format!("in {}", directory.display());
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => Error::RunningAlready { id: text.to_owned(), who: who() },
+        TryLockError::Error(source) => failed(source),
+    })?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     Ok(file)
 }
@@ -70,7 +66,7 @@ pub fn read_held_bytes(directory: &Path) -> Bytes {
         let entries = directory.entries().unwrap_or_default().into_iter();
         let held = entries.filter_map(|entry| Some((directory.facts_of(&entry.name).ok()?, entry)));
         let held = held.filter(|(found, _)| found.st_dev == device).map(|(found, entry)| {
-            let is_directory = entry.kind == EntryKind::Directory;
+            let is_directory = entry.kind == FileType::Directory;
             let below = is_directory.then(|| directory.subdirectory(Path::new(&entry.name)).ok()).flatten();
             found.st_blocks.cast_unsigned() * SECTOR_BYTES + below.map_or(0, |below| sum(&below, device))
         });

@@ -1,21 +1,68 @@
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cluster::{Lab, run_statement};
-use super::error::{Error, Result};
-use super::hosts::{Fleet, merge_outcomes};
-use super::launch::{Generator, Launch, Running, Start, Work, program_error, read_paces};
+use super::hosts::Fleet;
+use super::launch::{Launch, Running, Start, Work, program_error, read_paces};
 use super::server::connect;
-use crate::study::{Generators, Latencies, TrialGenerators};
+use crate::study::{Error, Latencies, Result, Sweep, TrialGenerators};
 use host::linux::clock;
 use observe::WORKLOAD_ROLE;
-use pgbench::{PgbenchOutcome, parse_outcome};
+use pgbench::{PgbenchOutcome, parse_report};
 use postgres::{Load, Pgbench, visit_transactions};
 
+const LEAD: Duration = Duration::from_millis(100);
+
+/// Dropping it ends the load.
+pub trait Generator: Debug + Send {
+    /// `asked` names the user's scripts, not their copies.
+    fn command(&self, lab: &Lab, asked: &Load) -> Result<String>;
+
+    fn lead(&self) -> Duration {
+        LEAD
+    }
+
+    /// Returns the processes on this host that will produce the load.
+    fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
+
+    fn go(&mut self) {}
+
+    /// Time from boot to the load's end; `None` while it runs.
+    fn poll(&mut self) -> Result<Option<Duration>>;
+
+    /// Transactions in progress complete.
+    fn end_early(&mut self);
+
+    /// Transactions in each second reported so far.
+    fn read_paces(&self) -> Vec<f64>;
+
+    fn failure(&self) -> Error;
+
+    /// Reads the figures of a load that has ended.
+    fn finish(self: Box<Self>, load: &Load) -> Result<LoadFigures>;
+}
+
 #[derive(Debug)]
-pub struct NoLoad;
+pub struct LoadFigures {
+    pub latencies: Latencies,
+    pub outcome: PgbenchOutcome,
+    /// `None` if pgbench ran on this host.
+    pub generators: Option<TrialGenerators>,
+}
+
+pub fn new_latencies(load: &Load) -> Latencies {
+    Latencies::new(load.scripts.iter().map(|(script, _)| script.name()).collect(), load.rate.is_some())
+}
+
+#[derive(Debug)]
+struct NoLoad;
 
 impl Generator for NoLoad {
+    fn command(&self, _lab: &Lab, _asked: &Load) -> Result<String> {
+        Ok(String::new())
+    }
+
     fn announce(&mut self, _start: Start) -> Result<Vec<u32>> {
         Ok(Vec::new())
     }
@@ -33,9 +80,11 @@ impl Generator for NoLoad {
     fn failure(&self) -> Error {
         Error::Program { program: "pgbench", output: "it was not started".to_owned() }
     }
-}
 
-const LOGS: &str = "pgbench";
+    fn finish(self: Box<Self>, load: &Load) -> Result<LoadFigures> {
+        Ok(LoadFigures { latencies: new_latencies(load), outcome: PgbenchOutcome::default(), generators: None })
+    }
+}
 
 #[derive(Debug)]
 pub struct LocalPgbench {
@@ -46,7 +95,7 @@ pub struct LocalPgbench {
 impl LocalPgbench {
     /// Prepares pgbench, which starts when `go` is called. Its logs are below `directory`.
     pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench> {
-        let logs = directory.join(LOGS);
+        let logs = directory.join("pgbench");
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
         let running = plan_load(lab, load, &logs)?.ready("pgbench", directory, None)?;
         Ok(LocalPgbench { running, logs })
@@ -58,6 +107,10 @@ impl LocalPgbench {
 }
 
 impl Generator for LocalPgbench {
+    fn command(&self, lab: &Lab, asked: &Load) -> Result<String> {
+        Ok(plan_load(lab, asked, &self.logs)?.render())
+    }
+
     fn announce(&mut self, _start: Start) -> Result<Vec<u32>> {
         Ok(vec![self.running.pid()])
     }
@@ -84,80 +137,32 @@ impl Generator for LocalPgbench {
     fn failure(&self) -> Error {
         program_error("pgbench", &self.running)
     }
+
+    fn finish(self: Box<Self>, load: &Load) -> Result<LoadFigures> {
+        let mut latencies = new_latencies(load);
+        visit_transactions(&self.logs, |one| latencies.add(one))?;
+        let report = self.read_report();
+        let unfinished = || Error::Program { program: "pgbench", output: format!("invalid report: {report}") };
+        let outcome = parse_report(&report).outcome.ok_or_else(unfinished)?;
+        Ok(LoadFigures { latencies, outcome, generators: None })
+    }
 }
 
-#[derive(Debug)]
-pub enum TrialLoad {
-    Nothing(NoLoad),
-    Here(LocalPgbench),
-    Hosts(Fleet),
-}
-
-#[derive(Debug)]
-pub struct LoadFigures {
-    pub latencies: Latencies,
-    pub outcome: PgbenchOutcome,
-    /// `None` if pgbench ran on this host.
-    pub generators: Option<TrialGenerators>,
-}
-
-impl TrialLoad {
-    pub async fn ready(lab: &Lab, load: &Load, generators: Option<&Generators>, work: Work<'_>) -> Result<TrialLoad> {
-        if let Some((generators, listening)) = generators.zip(lab.listening.as_ref()) {
-            let password = set_password(lab).await?;
-            let connection = listening.connect_options(lab.database());
-            return Ok(TrialLoad::Hosts(Fleet::ready(generators, load, &connection, &password, work)?));
-        }
-        Ok(TrialLoad::Here(LocalPgbench::ready(lab, load, work.directory)?))
+pub async fn ready_load(sweep: &Sweep, lab: &Lab, load: &Load, work: Work<'_>) -> Result<Box<dyn Generator>> {
+    if sweep.is_idle() {
+        return Ok(Box::new(NoLoad));
     }
-
-    /// `asked` names the user's scripts, not their copies.
-    pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String> {
-        match self {
-            TrialLoad::Nothing(_) => Ok(String::new()),
-            TrialLoad::Here(_) => Ok(plan_load(lab, asked, &directory.join(LOGS))?.render()),
-            TrialLoad::Hosts(fleet) => Ok(fleet.command()),
-        }
-    }
-
-    pub fn generator(&mut self) -> &mut dyn Generator {
-        match self {
-            TrialLoad::Nothing(nothing) => nothing,
-            TrialLoad::Here(pgbench) => pgbench,
-            TrialLoad::Hosts(fleet) => fleet,
-        }
-    }
-
-    pub fn finish(self, load: &Load) -> Result<LoadFigures> {
-        let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
-        let new = || Latencies::new(scripts.clone(), load.rate.is_some());
-        let mut latencies = new();
-        match self {
-            TrialLoad::Nothing(_) => {
-                Ok(LoadFigures { latencies, outcome: PgbenchOutcome::default(), generators: None })
-            }
-            TrialLoad::Here(pgbench) => {
-                visit_transactions(&pgbench.logs, |one| latencies.add(one))?;
-                let report = pgbench.read_report();
-                let unfinished = || Error::Program { program: "pgbench", output: format!("invalid report: {report}") };
-                let outcome = parse_outcome(&report).ok_or_else(unfinished)?;
-                Ok(LoadFigures { latencies, outcome, generators: None })
-            }
-            TrialLoad::Hosts(fleet) => {
-                let members = fleet.finish(new)?;
-                members.iter().for_each(|member| latencies.merge(&member.latencies));
-                let outcomes: Vec<PgbenchOutcome> = members.iter().map(|member| member.outcome).collect();
-                let hosts = members.into_iter().map(|member| member.generator).collect();
-                let generators = Some(TrialGenerators::new(hosts));
-                Ok(LoadFigures { latencies, outcome: merge_outcomes(&outcomes), generators })
-            }
-        }
-    }
+    let Some((generators, listening)) = sweep.generators.as_ref().zip(lab.listening.as_ref()) else {
+        return Ok(Box::new(LocalPgbench::ready(lab, load, work.directory)?));
+    };
+    let password = set_password(lab).await?;
+    let connection = listening.connect_options(lab.database());
+    Ok(Box::new(Fleet::ready(generators, load, &connection, &password, work)?))
 }
 
 pub fn plan_load(lab: &Lab, load: &Load, logs: &Path) -> Result<Launch> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-    Ok(Launch::new(pgbench.program(), pgbench.load_arguments(load, logs)))
+    Ok(Launch::new(&pgbench.program, pgbench.load_arguments(load, logs)))
 }
 
 /// A random password, known only to this trial's hosts.

@@ -6,14 +6,13 @@ use sqlx::postgres::PgConnection;
 
 use super::cluster::{Lab, run_statement};
 use super::disk::explain;
-use super::error::{Error, Result};
-use crate::study::{BufferUse, Device, FileSystemSpec, Finding, Machine, NO_DISK, ServerSpec, Strategy, Sweep};
+use crate::study::{Device, Error, FileSystemSpec, Finding, Machine, NO_DISK, Result, ServerSpec, Strategy, Sweep};
 use host::linux::machine::{MachineFacts, read_file_system};
 use host::linux::own_program::find_in_path;
-use host::linux::{BlockDevice, read_controller, read_machine};
+use host::linux::{BlockDevice, read_block_device, read_controller, read_machine};
 use host::units::Bytes;
 use postgres::{
-    PG_PREWARM, Programs, Server, ServerStatistics, SettingJudge, SettingRefusal, SettingState, UsageSummary,
+    BufferUse, PG_PREWARM, Programs, Server, ServerStatistics, SettingJudge, SettingRefusal, SettingState,
     apply_no_session_limits, read_load_time, read_server_statistics, read_setting_errors, read_setting_overrides,
     read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
@@ -55,11 +54,8 @@ pub async fn read_final_look(lab: &Lab) -> Result<Look> {
 
 pub async fn read_look(lab: &Lab) -> Result<Look> {
     let (server, mut connection) = connect(lab).await?;
-    let summary = read_usage_summary(&mut connection).await.unwrap_or_default();
-    let as_use =
-        |&UsageSummary { usage_count, buffers, dirty }: &UsageSummary| BufferUse { usage_count, buffers, dirty };
     Ok(Look {
-        buffers: summary.iter().map(as_use).collect(),
+        buffers: read_usage_summary(&mut connection).await.unwrap_or_default(),
         settings: read_settings(&mut connection).await?,
         shared_buffers: server.facts.shared_buffers_bytes,
         version: server.facts.version.clone(),
@@ -83,7 +79,7 @@ pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection)> {
 
 /// Connects as the superuser, without session limits, which are for the workload.
 pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection)> {
-    let server = Server::connect(&lab.connect_options(database)).await?;
+    let server = Server::connect(&lab.cluster.connect_options(database)).await?;
     let mut connection = server.connect_to(database).await?;
     apply_no_session_limits(&mut connection).await?;
     Ok((server, connection))
@@ -154,12 +150,12 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     (state.holds(asked) == Some(false)).then(|| format!("requested {asked}, but it is {value}{counted}"))
 }
 
-pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine> {
+pub fn describe_machine(directory: &Path) -> Result<Machine> {
     let MachineFacts { hostname, kernel, cpu_model, cores, memory_bytes } = read_machine()?;
-    let describe = |device: &BlockDevice| {
+    let describe = |device: BlockDevice| {
         let behind = read_controller(device.number);
         Device {
-            name: device.name.clone(),
+            name: device.name,
             major_minor: device.number.to_string(),
             rotational: device.is_rotational,
             read_ahead_bytes: device.read_ahead_bytes,
@@ -168,7 +164,8 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
             write_cache: behind.write_cache,
         }
     };
-    let device = device.map_or_else(|| Device { name: NO_DISK.to_owned(), ..Device::default() }, describe);
+    let none = |_| Device { name: NO_DISK.to_owned(), ..Device::default() };
+    let device = read_block_device(directory).map_or_else(none, describe);
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 

@@ -5,14 +5,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::cluster::{Lab, Place};
-use super::databases::{FreshDatabase, MadeDatabase, open_lab, start_server};
-use super::disk::{FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force, leaves_files_as_they_were};
-use super::error::Result;
+use super::databases::{FreshDatabase, MadeDatabases, open_lab, start_server};
+use super::disk::{
+    FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, REST, choose_in_force, leaves_files_as_they_were,
+};
 use super::launch::Work;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
 use super::server::{check_settings_known, connect, find_servers};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, NATIVE, Places, Point, Sweep, SweepRun, TOGETHER, TrialDevice, check_room,
+    DEFAULT_SERVER, Disk, NATIVE, Places, Point, Result, Sweep, SweepRun, TOGETHER, TrialDevice, check_room,
     needed_bytes_on,
 };
 use host::linux::{Devices, read_block_device, read_free_bytes};
@@ -105,7 +106,7 @@ pub struct Site {
     /// `None` for a borrowed cluster.
     cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
-    pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
+    pub databases: MadeDatabases,
     pub devices: Devices,
     /// Disks by name, each with its limits or why they are not in force.
     pub disks: BTreeMap<String, Disk>,
@@ -166,7 +167,7 @@ impl SiteMaker<'_> {
             lab,
             cluster_claim,
             file_system,
-            databases: BTreeMap::new(),
+            databases: MadeDatabases::new(),
             left_out: BTreeMap::new(),
             block_size: Bytes(0),
             build: ServerBuild::default(),
@@ -203,7 +204,7 @@ impl SiteMaker<'_> {
             needed_bytes_on(&key.file_system, &key.places, sweep).0.saturating_sub(held.0)
         };
         let needed = Bytes(SiteKey::all(sweep).into_iter().map(missing).sum());
-        Ok(check_room(needed, read_free_bytes(parent)?, parent)?)
+        check_room(needed, read_free_bytes(parent)?, parent)
     }
 
     fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>> {
@@ -251,7 +252,11 @@ impl Site {
 
     /// Disk limits by part of the cluster; empty if all parts are on one device. `disk`: limit of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
-        self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
+        if self.devices.parts.is_empty() {
+            return Vec::new();
+        }
+        let parts = self.part_disks().into_iter().map(|part| (part.part, part.disk));
+        [(REST, disk.clone())].into_iter().chain(parts).collect()
     }
 
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {

@@ -130,10 +130,8 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
     if arguments.dry_run {
         return dry_run(&arguments, &sweeps, output);
     }
-    let page = arguments.page();
-    if let Some(page) = &page {
-        document::check_report_place(page, false)?;
-    }
+    let page: Option<PathBuf> = arguments.output.clone().or((arguments.study == DEMO).then(|| DEMO_PAGE.into()));
+    page.iter().try_for_each(|page| document::check_report_place(page, false))?;
     let (programs, place) = arguments.choose_place(&sweeps).await?;
     let asked = |sweep: Sweep| StudyAsked {
         device: find_device(&sweep, place.directory()),
@@ -187,7 +185,7 @@ impl BenchArguments {
     }
 
     fn set_keys(&self, text: &str, keys: &[&str]) -> anyhow::Result<String> {
-        Ok(set_keys(text, keys.iter().copied()).map_err(|problem| self.wrong(problem))?)
+        Ok(set_keys(text, keys).map_err(|problem| self.wrong(problem))?)
     }
 
     fn parse(&self, text: &str) -> anyhow::Result<Sweep> {
@@ -216,8 +214,7 @@ impl BenchArguments {
     }
 
     fn explain_missing(&self, error: Error) -> anyhow::Error {
-        let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
-        if !is_word {
+        if self.study.contains(['/', '.']) || Path::new(&self.study).exists() {
             return error.into();
         }
         let words: Vec<String> =
@@ -228,10 +225,6 @@ impl BenchArguments {
         let names = BUILT_IN_STUDIES.map(|(name, _)| name).join(", ");
         let problem = format!("no study is called {:?}", self.study);
         Error::Unfit { problem, remedy: format!("use one of {names}, or a file such as study.toml") }.into()
-    }
-
-    fn page(&self) -> Option<PathBuf> {
-        self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
@@ -390,8 +383,7 @@ fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
     let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0)), false))?;
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
     let is_known = is_limited || matches!(find_profile(directory, None), Ok(Some(_)));
-    let (device, _) = is_known.then(|| read_device(&disk, directory).ok()).flatten()?;
-    Some(device)
+    is_known.then(|| read_device(&disk, directory).ok()).flatten().map(|(device, _)| device)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -403,6 +395,7 @@ enum Begin {
     Once,
 }
 
+/// A signal or an error of `hear` ends the studies cleanly.
 async fn run_studies(
     asked: Vec<StudyAsked>,
     begin: Begin,
@@ -417,7 +410,26 @@ async fn run_studies(
         locks.push(lock);
         all.push(options);
     }
-    let mut finished = run_and_hear(all, |events| keep_and_show(events, store, output, hear)).await?;
+    let stop = Stop::default();
+    let (signal, signalled) = (hear_signals()?, stop.clone());
+    let signals = tokio::spawn(async move {
+        signal.await;
+        signalled.request();
+        hurry_clusters();
+    });
+    let (sender, events) = unbounded_channel();
+    let (runtime, study_stop) = (Handle::current(), stop.clone());
+    // A study blocks, so it runs on its own thread.
+    let study = move || runtime.block_on(run_sweeps(&all, &Events(sender), &study_stop));
+    let study = tokio::task::spawn_blocking(study);
+    let heard = keep_and_show(events, store, output, hear).await;
+    if heard.is_err() {
+        stop.request();
+    }
+    let finished = study.await;
+    signals.abort();
+    heard?;
+    let mut finished = finished??;
     for one in &mut finished {
         if one.run.ended_at.is_some() {
             let trials = store.read_sweep_outcomes(&one.run.id).await?;
@@ -436,14 +448,10 @@ async fn begin_study(
     output: OutputArguments,
 ) -> anyhow::Result<(SweepLock, SweepOptions)> {
     let (sweep, directory) = (&asked.sweep, asked.place.directory());
-    let earlier = match begin {
-        Begin::WhereItStopped => find_earlier(store, sweep, directory).await?,
-        Begin::Anew | Begin::Once => None,
-    };
+    let earlier = if begin == Begin::WhereItStopped { find_earlier(store, sweep, directory).await? } else { None };
     if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
-        let (done, all) = (earlier.finished.len(), sweep.trials());
-        let id = &earlier.run.id;
-        terminal::print_remark(&format!("resuming {id}, which has {done} of {}", counted(all, "trial")));
+        let (id, done, all) = (&earlier.run.id, earlier.finished.len(), counted(sweep.trials(), "trial"));
+        terminal::print_remark(&format!("resuming {id}, which has {done} of {all}"));
     }
     let (lock, earlier) = match earlier {
         Some((lock, earlier)) => (lock, Some(earlier)),
@@ -492,9 +500,7 @@ fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
         let (id, place) = (&one.run.id, store.place());
         terminal::print_line(&format!("stored as {id} in {place}; to see its curves: `pgthaw report {id}`"));
-        if let Some(kept) = &one.kept {
-            terminal::print_line(&format!("the cluster stays in {}", kept.display()));
-        }
+        one.kept.iter().for_each(|kept| terminal::print_line(&format!("the cluster stays in {}", kept.display())));
     }
 }
 
@@ -522,31 +528,4 @@ fn lock_directory(store: &Store) -> PathBuf {
         results::Place::File(file) => directory_of(file).to_owned(),
         results::Place::Server(_) => PathBuf::from("."),
     }
-}
-
-/// A signal or an error of `hear` ends the study cleanly.
-async fn run_and_hear<Heard: Future<Output = anyhow::Result<()>>>(
-    all: Vec<SweepOptions>,
-    hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
-) -> anyhow::Result<Vec<SweepFinished>> {
-    let stop = Stop::default();
-    let (signal, signalled) = (hear_signals()?, stop.clone());
-    let signals = tokio::spawn(async move {
-        signal.await;
-        signalled.request();
-        hurry_clusters();
-    });
-    let (sender, events) = unbounded_channel();
-    let (runtime, study_stop) = (Handle::current(), stop.clone());
-    // A study blocks, so it runs on its own thread.
-    let study = move || runtime.block_on(run_sweeps(&all, &Events(sender), &study_stop));
-    let study = tokio::task::spawn_blocking(study);
-    let heard = hear(events).await;
-    if heard.is_err() {
-        stop.request();
-    }
-    let finished = study.await;
-    signals.abort();
-    heard?;
-    Ok(finished??)
 }

@@ -15,5 +15,4 @@ pub use command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments
 
 use command::{Cast, cast};
 
-pub const ERRORS: &[Cast] =
-    &[cast::<crate::lab::Error>, cast::<crate::study::Error>, cast::<crate::results::Error>, cast::<Unreadable>];
+pub const ERRORS: &[Cast] = &[cast::<crate::study::Error>, cast::<crate::results::Error>, cast::<Unreadable>];

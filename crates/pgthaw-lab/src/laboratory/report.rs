@@ -1,10 +1,10 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::report::{self, StudyData, StudyInPage, TrialData};
+use crate::report::{self, StudyInPage, TrialData};
 use crate::results::{self, NEWEST, Store};
 use crate::serve::read_study;
 use command::document;
@@ -47,23 +47,20 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
     let named = || PathBuf::from(format!("pgthaw-report-{}.html", ids.first().unwrap_or(&"none")));
     let path = arguments.output.unwrap_or_else(named);
     document::write_report(&path, &report::render_report(&studies)?, arguments.force)?;
-    tell(&studies, &ids, &path, output)?;
+    if output.json {
+        let trials: usize = studies.iter().map(|one| one.study.trials.len()).sum();
+        terminal::print_json(&json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path }))?;
+    } else {
+        for StudyInPage { study, .. } in studies.iter().filter(|one| one.details.is_none()) {
+            let (id, trials) = (&study.sweep.id, counted(study.trials.len(), "trial"));
+            terminal::print_remark(&format!(
+                "the page omits curves of the {trials} of {id}: `pgthaw serve` shows them"
+            ));
+        }
+        terminal::print_verbatim(&path.display().to_string());
+    }
     store.close().await;
     Ok(ExitStatus::Done)
-}
-
-fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArguments) -> anyhow::Result<()> {
-    let trials: usize = studies.iter().map(|one| one.study.trials.len()).sum();
-    let answer = json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path });
-    if output.json {
-        return Ok(terminal::print_json(&answer)?);
-    }
-    for study in studies.iter().filter(|one| one.details.is_none()) {
-        let (id, trials) = (&study.study.sweep.id, counted(study.study.trials.len(), "trial"));
-        terminal::print_remark(&format!("the page omits curves of the {trials} of {id}: `pgthaw serve` shows them"));
-    }
-    terminal::print_verbatim(&path.display().to_string());
-    Ok(())
 }
 
 pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) -> Result<StudyInPage, results::Error> {
@@ -71,19 +68,9 @@ pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) 
     let planned = sweep.points.saturating_mul(sweep.repeats).max(1);
     let spans_max = (SPANS_MAX / planned).clamp(1, SPANS_OF_TRIAL_MAX);
     let study = read_study(store, sweep).await?;
-    let details = match study.trials.len() {
-        ..=TRIALS_MAX => Some(read_details(store, &study, spans_max, output).await?),
-        _ => None,
-    };
-    Ok(StudyInPage { study, details })
-}
-
-async fn read_details(
-    store: &Store,
-    study: &StudyData,
-    spans_max: u32,
-    output: OutputArguments,
-) -> Result<Vec<TrialData>, results::Error> {
+    if study.trials.len() > TRIALS_MAX {
+        return Ok(StudyInPage { study, details: None });
+    }
     let progress = Progress::steps_when_slow("reading trials", output.shows_progress());
     let mut details = Vec::with_capacity(study.trials.len());
     for (outline, read) in study.trials.iter().zip(1..) {
@@ -92,5 +79,5 @@ async fn read_details(
         progress.reach(read, study.trials.len() as u64);
     }
     progress.finish();
-    Ok(details)
+    Ok(StudyInPage { study, details: Some(details) })
 }

@@ -16,7 +16,7 @@ use crate::laboratory::text::{
     render_noise, render_study_time, render_sweep_comparison, render_sweep_head, render_sweep_line, render_sweep_points,
 };
 use crate::report::StudyData;
-use crate::results::{Error, ExportFormat, ExportTable, NEWEST, Store};
+use crate::results::{Error, ExportFormat, ExportTable, ListedStudy, NEWEST, Store};
 use crate::study::{self, ImportOptions, Imported, Record, SweepRun, read_import};
 use crate::verdict::{
     Metric, Noise, PointSummary, Selection, Side, Traffic, TrialOutline, WarmerRatio, compute_noise,
@@ -147,27 +147,27 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> Result
 }
 
 async fn list(store: &Store, output: OutputArguments) -> Result<()> {
-    let listed = store.read_listed().await?;
+    let (studies, damaged) = store.read_listed().await?;
     let headline = |study: &SweepRun, trials: &[TrialOutline]| {
         render_sweep_headline(&study.varied, &compute_outline_summary(study, trials))
     };
     if output.json {
-        let line = |(study, trials): &(SweepRun, Vec<TrialOutline>)| {
+        let line = |(study, trials): &ListedStudy| {
             json!({
                 "id": study.id, "started_at": study.started_at, "ended_at": study.ended_at, "question": study.question,
                 "points": study.points, "repeats": study.repeats, "varied": study.varied, "trials": trials.len(),
                 "headline": headline(study, trials),
             })
         };
-        let studies: Vec<Value> = listed.studies.iter().map(line).collect();
-        let lists = json!({ "results": store.place().to_string(), "studies": studies, "damaged": listed.damaged });
+        let studies: Vec<Value> = studies.iter().map(line).collect();
+        let lists = json!({ "results": store.place().to_string(), "studies": studies, "damaged": damaged });
         return Ok(terminal::print_json(&lists)?);
     }
-    remark_damaged(&listed.damaged);
-    for (study, trials) in &listed.studies {
+    remark_damaged(&damaged);
+    for (study, trials) in &studies {
         terminal::print_line(&render_sweep_line(study, trials.len(), &headline(study, trials)));
     }
-    if listed.studies.is_empty() && listed.damaged.is_empty() {
+    if studies.is_empty() && damaged.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));
     }
     Ok(())
@@ -239,9 +239,7 @@ async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option
         let trial = store.read_sweep_trial(&sweep.id, outline.number, outline.repeat).await?;
         // The trial may have been dropped meanwhile.
         let Some(mut trial) = trial.filter(|_| terminal::is_output_open()) else { break };
-        if let Some(warming) = &mut trial.warming {
-            warming.figures.judgement.clone_from(&outline.judgement);
-        }
+        trial.warming.iter_mut().for_each(|warming| warming.figures.judgement.clone_from(&outline.judgement));
         let indented = serde_json::to_string_pretty(&trial)?.replace('\n', "\n    ");
         terminal::print_json_part(&before);
         before = format!("    {indented},");
@@ -340,10 +338,7 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
             _ => options.paths.push(word.into()),
         }
     }
-    match options.paths.is_empty() {
-        true => Err(refuse(&what.join(" "), "no file is given")),
-        false => Ok(options),
-    }
+    if options.paths.is_empty() { Err(refuse(&what.join(" "), "no file is given")) } else { Ok(options) }
 }
 
 fn parse_word<T: FromStr + VariantNames>(word: &str, value: &str) -> Result<T, study::Error> {

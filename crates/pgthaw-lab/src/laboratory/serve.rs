@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::serve::serve;
 use command::hear_signals;
-use command::http::{Listener, Token};
+use command::http::Listener;
 
 /// Show results, comparisons and the running trial in a browser
 ///
@@ -35,14 +35,14 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-    let listener = Listener::bind(arguments.listen, token).await?;
+    let listener = Listener::bind(arguments.listen, arguments.token_file.as_deref()).await?;
     let store = arguments.store.open_existing().await?;
     // Handles signals before the address is printed.
     let end = hear_signals()?;
     let address = format!("http://{}/", listener.address()?);
-    let with = if token.is_some() { "?token=…" } else { "" };
-    let answer = json!({ "address": address, "results": store.place().to_string(), "needs_token": token.is_some() });
+    let with = if listener.token.is_some() { "?token=…" } else { "" };
+    let answer =
+        json!({ "address": address, "results": store.place().to_string(), "needs_token": listener.token.is_some() });
     terminal::print_answer(&answer, output.json, || format!("{address}{with}"))?;
     if output.shows_progress() {
         terminal::print_remark("serving until Ctrl-C");

@@ -188,10 +188,9 @@ impl Row {
     pub fn integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => match row.try_get::<Option<i64>, _>(column) {
-                Ok(value) => Ok(value),
-                Err(_) => Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)),
-            },
+            Row::Postgres(row) => {
+                row.try_get(column).or_else(|_| Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)))
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub enum Error {
     Damaged { place: Place, reason: String },
     #[error("{} in {place} is damaged: {reason}", id.as_ref().map_or("a study".to_owned(), |id| format!("the study {id}")))]
     DamagedStudy { id: Option<String>, place: Place, reason: String },
-    #[error("the results server {server} does not answer: {source}")]
+    #[error("the results server {} does not answer: {source}", server.shown)]
     Away { server: ServerPlace, source: sqlx::Error },
     #[error("the results server belongs to another user: {0}")]
     Stranger(postgres::Error),
@@ -34,9 +34,9 @@ pub enum Error {
     Table(#[from] table::Error),
     #[error("cannot {action} {place}: {source}")]
     Access { action: &'static str, place: Place, source: sqlx::Error },
-    #[error("the results server {server} is not safe to use: {finding}")]
+    #[error("the results server {} is not safe to use: {finding}", server.shown)]
     Untrusted { server: ServerPlace, finding: Finding },
-    #[error("the results server {server} did not apply pgthaw's session settings")]
+    #[error("the results server {} did not apply pgthaw's session settings", server.shown)]
     Pooled { server: ServerPlace },
     #[error("the results store {0} holds no run yet")]
     Empty(Place),
@@ -59,14 +59,14 @@ impl Error {
 
     /// Classifies a database error; SQLite's by primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
+        use sqlx::Error::{ColumnDecode, ColumnNotFound, Decode};
         let place = place.clone();
         let code = primary_code(&source).filter(|_| matches!(place, Place::File(_)));
+        let is_unreadable_value = matches!(source, ColumnDecode { .. } | Decode(_) | ColumnNotFound(_));
         match place {
             Place::File(_) if code == Some(26) => Error::Foreign(place),
             Place::Server(server) if is_away(&source) => Error::Away { server, source },
-            _ if code == Some(11) || is_unreadable_value(&source) => {
-                Error::Damaged { place, reason: source.to_string() }
-            }
+            _ if code == Some(11) || is_unreadable_value => Error::Damaged { place, reason: source.to_string() },
             _ => Error::Access { action, place, source },
         }
     }
@@ -103,10 +103,6 @@ const SQLITE_FULL: u32 = 13;
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     Some(code.parse::<u32>().ok()? & 0xff)
-}
-
-fn is_unreadable_value(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_))
 }
 
 /// SQLITE_PERM, READONLY, CANTOPEN and AUTH; for servers, failed logins and missing privileges.
@@ -195,21 +191,14 @@ pub enum Place {
     Server(ServerPlace),
 }
 
-#[derive(Clone, Debug)]
-pub struct ServerPlace(pub(super) Box<PlainServer>);
+pub type ServerPlace = Box<PlainServer>;
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::File(path) => path.display().fmt(f),
-            Place::Server(server) => server.fmt(f),
+            Place::Server(server) => server.shown.fmt(f),
         }
-    }
-}
-
-impl fmt::Display for ServerPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.shown)
     }
 }
 

@@ -55,31 +55,18 @@ const SECONDS: &str = "\
     device_writes integer, device_written_bytes integer, device_queue float, dirty_bytes integer, \
     writeback_bytes integer, pressure_io_some float, latency_us_deviation float";
 
-fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
-    list.split(", ").filter_map(|column| {
-        let (name, kind) = column.split_once(' ')?;
-        Some(match kind {
-            "text" => ExportColumn::text(name),
-            "integer" => ExportColumn::integer(name),
-            _ => ExportColumn::float(name),
-        })
-    })
-}
-
 /// Columns of each export. For seconds, also one column for each measure that the view `sweep_seconds` lacks.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
-    let mut all = [POINTS, TRIALS, SECONDS].map(|list| parse_columns(list).collect::<Vec<_>>());
+    let mut all = [POINTS, TRIALS, SECONDS].map(|list| ExportColumn::parse_list(list).collect::<Vec<_>>());
     let of_view: Vec<&str> = all[2].iter().map(|column| column.name).collect();
     let names = MEASURES.iter().map(|measure| measure.name).filter(|name| !of_view.contains(name));
-    let more: Vec<ExportColumn> = names.map(ExportColumn::float).collect();
+    let more: Vec<ExportColumn> = names.map(|name| ExportColumn { name, kind: Kind::Float }).collect();
     all[2].extend(more);
     all
 });
 
-const SECONDS_AND_MEASURES: &str = "
-sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
-    AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
-    AND gauged.second = sweep_seconds.second";
+const SECONDS_AND_MEASURES: &str =
+    "sweep_seconds LEFT JOIN sweep_os_samples AS gauged USING (sweep_id, number, repeat, second)";
 
 impl ExportTable {
     pub fn columns(self) -> &'static [ExportColumn] {
@@ -93,7 +80,7 @@ impl ExportTable {
             ExportTable::Seconds => ("sweep_seconds", SECONDS_AND_MEASURES, "number, repeat, second"),
         };
         let is_of_view =
-            |name: &str| self != ExportTable::Seconds || parse_columns(SECONDS).any(|one| one.name == name);
+            |name: &str| self != ExportTable::Seconds || ExportColumn::parse_list(SECONDS).any(|one| one.name == name);
         let expression = |ExportColumn { name, .. }: &ExportColumn| match is_of_view(name) {
             true => format!("{view}.{name}"),
             false => format!("CAST(gauged.measures ->> '{name}' AS DOUBLE PRECISION) AS {name}"),

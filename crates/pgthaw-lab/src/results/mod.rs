@@ -14,5 +14,5 @@ mod write;
 
 pub use error::{DamagedStudy, Error, Place, Result, ServerPlace};
 pub use export::{ExportFormat, ExportTable};
-pub use read::{Listed, NEWEST, StudyLine};
+pub use read::{ListedStudy, NEWEST, StudyLine};
 pub use store::{Store, default_path};

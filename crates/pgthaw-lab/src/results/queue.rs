@@ -12,9 +12,7 @@ use tokio::time::timeout;
 use super::database::Query;
 use super::records::{Columns as _, Unsent};
 use super::store::{Link, Queue};
-use super::write::{insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Result, Store};
-use crate::study::{SweepRun, SweepTrial};
 
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -76,7 +74,13 @@ impl Store {
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
             // A trial is sent with its sweep, which may have been dropped on the server.
-            let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
+            let read = async {
+                let is_known = taken.contains(&unsent.id);
+                let sweep = if is_known { None } else { self.read_sweep(&unsent.id).await? };
+                // A queued study has no trial of its number and repeat.
+                Ok::<_, Error>((sweep, self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?))
+            };
+            let (sweep, trial) = match read.await {
                 Ok(read) => read,
                 Err(error) if error.is_damage() => {
                     let id = Some(unsent.id.clone());
@@ -87,37 +91,16 @@ impl Store {
                 }
                 Err(error) => return Err(error),
             };
-            within_limit(queue, server.take_over(sweep.as_ref(), trial.as_ref())).await?;
-            let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(&unsent.changes);
+            within_limit(queue, server.save(sweep.as_ref(), trial.as_slice(), LEAVE)).await?;
+            let done = unsent.bind(UNMARK, &queue.server.shown).bind(&unsent.changes);
             self.execute(done).await?;
             taken.insert(&unsent.id);
         }
         Ok(damaged)
     }
 
-    async fn read_waiting(&self, unsent: &Unsent, with_study: bool) -> Result<(Option<SweepRun>, Option<SweepTrial>)> {
-        let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
-        let trial = match unsent.is_trial() {
-            true => self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?,
-            false => None,
-        };
-        Ok((sweep, trial))
-    }
-
-    pub(super) async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<()> {
-        let failed = self.failed_to("write");
-        let mut transaction = self.begin().await?;
-        if let Some(sweep) = sweep {
-            upsert_sweep(&mut transaction, sweep).await.map_err(&failed)?;
-        }
-        if let Some(trial) = trial {
-            insert_sweep_trial(&mut transaction, trial, LEAVE).await.map_err(&failed)?;
-        }
-        transaction.commit().await.map_err(&failed)
-    }
-
     async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>> {
-        self.read(Query::new(SELECT).bind(&queue.server.to_string()), Unsent::read).await
+        self.read(Query::new(SELECT).bind(&queue.server.shown), Unsent::read).await
     }
 }
 

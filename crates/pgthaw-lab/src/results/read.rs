@@ -34,8 +34,6 @@ pub(super) struct KeptSweep {
     pub sweep: Result<SweepRun>,
 }
 
-const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
-
 /// Maximum number of trials for which `serve` computes the noise: more would delay the page.
 const NOISE_TRIALS_MAX: u32 = 1000;
 
@@ -152,7 +150,8 @@ impl Store {
     }
 
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>> {
-        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), Row::record).await?;
+        let query = Of::sweep(sweep_id).select("sweep_outlines", "position");
+        let mut outlines = self.read_of_study(sweep_id, query, Row::record).await?;
         add_warming_figures(&mut outlines);
         Ok(outlines)
     }
@@ -179,23 +178,24 @@ impl Store {
         Ok(trials)
     }
 
-    pub async fn read_listed(&self) -> Result<Listed> {
-        let mut listed = Listed::default();
+    /// Reads all studies with their trials. Also returns the damaged ones.
+    pub async fn read_listed(&self) -> Result<(Vec<ListedStudy>, Vec<DamagedStudy>)> {
+        let (mut studies, mut damaged) = (Vec::new(), Vec::new());
         for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
             let outlined = match &sweep {
                 Ok(sweep) => self.read_sweep_outlines(&sweep.id).await,
                 Err(_) => Ok(Vec::new()),
             };
             match sweep.and_then(|sweep| Ok((sweep, outlined?))) {
-                Ok(study) => listed.studies.push(study),
+                Ok(study) => studies.push(study),
                 Err(error) if error.is_damage() => {
                     let error = error.of_study(id.as_deref());
-                    listed.damaged.push(DamagedStudy::new(id, &error));
+                    damaged.push(DamagedStudy::new(id, &error));
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(listed)
+        Ok((studies, damaged))
     }
 
     /// Empty unless the study compares warmers under load.
@@ -213,11 +213,6 @@ impl Store {
     }
 
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>> {
-        let counts = self.read_counts().await?;
-        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
-    }
-
-    async fn read_counts(&self) -> Result<Counts> {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let count = |row: &Row| -> Result<_, sqlx::Error> {
@@ -225,7 +220,8 @@ impl Store {
             let Ok(id) = row.get("id") else { return Ok(None) };
             Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
         };
-        Ok(self.read(Query::new(query), count).await?.into_iter().flatten().collect())
+        let counts = self.read(Query::new(query), count).await?.into_iter().flatten().collect();
+        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
     }
 }
 
@@ -262,11 +258,7 @@ impl Error {
     }
 }
 
-#[derive(Debug, Default)]
-pub struct Listed {
-    pub studies: Vec<(SweepRun, Vec<TrialOutline>)>,
-    pub damaged: Vec<DamagedStudy>,
-}
+pub type ListedStudy = (SweepRun, Vec<TrialOutline>);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyLine {

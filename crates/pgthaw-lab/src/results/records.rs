@@ -253,14 +253,11 @@ fn flatten(sample: &OsSample) -> Document {
 fn nest(flat: Document) -> serde_json::Value {
     let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
     for (name, value) in flat {
-        match split(&name) {
+        let in_group = |group: &'static str| Some((group, name.strip_prefix(group)?.strip_prefix('_')?));
+        match GROUPS.into_iter().find_map(in_group) {
             Some((group, part)) => nested.entry(group).or_insert_with(|| Map::new().into())[part] = value,
             None => drop(nested.insert(name, value)),
         }
     }
     serde_json::Value::Object(nested)
-}
-
-fn split(name: &str) -> Option<(&'static str, &str)> {
-    GROUPS.into_iter().find_map(|group| Some((group, name.strip_prefix(group)?.strip_prefix('_')?)))
 }

@@ -46,7 +46,7 @@ const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = 
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) database: Database,
-    place: Place,
+    pub(super) place: Place,
     pub(super) queue: Option<Queue>,
 }
 
@@ -179,44 +179,29 @@ impl Store {
     }
 
     async fn migrate(&self) -> Result<()> {
-        let migrated = self.migrate_after_others().await;
-        migrated.map_err(|error| match error {
-            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
-                Error::OtherVersion(self.place.clone())
-            }
-            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
-                self.failed_to("create tables in")(source)
-            }
-            other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
-        })
-    }
-
-    async fn migrate_after_others(&self) -> Result<(), MigrateError> {
-        for _ in 1..MIGRATION_TRIES {
-            match self.migrate_once().await {
-                Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _))
-                    if self.may_be_done(&source) =>
-                {
-                    tokio::time::sleep(MIGRATION_PAUSE).await;
-                }
-                done => return done,
-            }
-        }
-        self.migrate_once().await
-    }
-
-    async fn migrate_once(&self) -> Result<(), MigrateError> {
         let description = "studies and their trials".into();
         // A released migration never changes.
         let first = Migration::new(1, description, MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);
         let migrator = Migrator::with_migrations(vec![first]);
-        either!(&self.database, Database(pool) => migrator.run(pool).await)
-    }
-
-    /// SQLite does not lock migrations, so another program's may have caused `error`. Code 5 is a lock timeout.
-    fn may_be_done(&self, error: &sqlx::Error) -> bool {
-        let code = error.as_database_error().and_then(|error| error.code());
-        matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
+        for tried in 1.. {
+            let migrated = either!(&self.database, Database(pool) => migrator.run(pool).await);
+            let source = match migrated {
+                Ok(()) => break,
+                Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => source,
+                Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)) => {
+                    return Err(Error::OtherVersion(self.place.clone()));
+                }
+                Err(other) => return Err(Error::Damaged { place: self.place.clone(), reason: other.to_string() }),
+            };
+            // SQLite does not lock migrations, so another program's may have caused the error. Code 5 is a lock timeout.
+            let code = source.as_database_error().and_then(|error| error.code());
+            let may_be_done = matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5");
+            if tried == MIGRATION_TRIES || !may_be_done {
+                return Err(self.failed_to("create tables in")(source));
+            }
+            tokio::time::sleep(MIGRATION_PAUSE).await;
+        }
+        Ok(())
     }
 
     pub(super) async fn read<T>(&self, query: Query, from: impl Fn(&Row) -> Result<T, sqlx::Error>) -> Result<Vec<T>> {
@@ -259,7 +244,7 @@ impl FromStr for Place {
             Ok(None) | Err(_) => return Ok(Place::File(PathBuf::from(text))),
         };
         let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
-        Ok(Place::Server(ServerPlace(Box::new(PlainServer::new(&connection).map_err(told)?))))
+        Ok(Place::Server(Box::new(PlainServer::new(&connection).map_err(told)?)))
     }
 }
 

@@ -24,13 +24,13 @@ const STATEMENT_LIMIT: (&str, &str) = ("statement_timeout", "300s");
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
-    match server.0.check_peer().await {
+    match server.check_peer().await {
         // Without a listener, the connection below fails with a better message.
         Ok(()) | Err(postgres::Error::Connect { .. }) => {}
         Err(error) => return Err(Error::Stranger(error)),
     }
     // The startup packet overrides settings of database and role.
-    let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT, STATEMENT_LIMIT]);
+    let options = server.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT, STATEMENT_LIMIT]);
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;

@@ -16,33 +16,34 @@ ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.ch
 impl Store {
     /// Stores a sweep before its first trial, without queueing it for the server.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<()> {
-        self.take_over(Some(run), None).await
+        Store { queue: None, ..self.clone() }.save(Some(run), &[], "").await
     }
 
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<()> {
-        self.save(Some(run), &[]).await
+        self.save(Some(run), &[], "").await
     }
 
     /// # Errors
     /// Also if this repeat of the point is already stored: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<()> {
-        self.save(None, std::slice::from_ref(trial)).await
+        self.save(None, std::slice::from_ref(trial), "").await
     }
 
-    /// Stores all or nothing.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<()> {
-        self.save(Some(run), trials).await
+        self.save(Some(run), trials, "").await
     }
 
-    async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial]) -> Result<()> {
+    /// Stores all or nothing. `on_conflict` follows the values of a trial.
+    pub(super) async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial], on_conflict: &str) -> Result<()> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
         if let Some(run) = run {
-            upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
+            let sweep = vec![run.put(Values::default())];
+            transaction.insert("sweeps", sweep, UPDATE_SWEEP).await.map_err(&failed)?;
             self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
         }
         for trial in trials {
-            insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
+            insert_sweep_trial(&mut transaction, trial, on_conflict).await.map_err(&failed)?;
             let &SweepTrial { number, repeat, .. } = trial;
             let unsent = Unsent { number, repeat, ..Unsent::sweep(&trial.sweep_id) };
             self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
@@ -54,7 +55,7 @@ impl Store {
 
     async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
         let Some(queue) = &self.queue else { return Ok(()) };
-        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
+        unsent.bind(MARK, &queue.server.shown).execute(transaction).await.map(drop)
     }
 
     pub async fn drop_sweep(&self, id: &str) -> Result<()> {
@@ -62,11 +63,7 @@ impl Store {
     }
 }
 
-pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) -> Result<(), sqlx::Error> {
-    transaction.insert("sweeps", vec![run.put(Values::default())], UPDATE_SWEEP).await.map(drop)
-}
-
-pub(super) async fn insert_sweep_trial(
+async fn insert_sweep_trial(
     transaction: &mut Transaction,
     trial: &SweepTrial,
     on_conflict: &str,
@@ -78,9 +75,8 @@ pub(super) async fn insert_sweep_trial(
         let key = Values::default().bind("sweep_id", &trial.sweep_id);
         key.bind("number", &trial.number).bind("repeat", &trial.repeat)
     };
-    let outline = TrialOutline::from(trial);
-    let values = outline.put(Values::default().bind("sweep_id", &trial.sweep_id));
-    transaction.insert("sweep_outlines", vec![values], "").await?;
+    let outline = TrialOutline::from(trial).put(Values::default().bind("sweep_id", &trial.sweep_id));
+    transaction.insert("sweep_outlines", vec![outline], "").await?;
     let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", &place)));
     transaction.insert("sweep_scripts", scripts.collect(), "").await?;
     let samples = trial.samples.iter().map(|sample| sample.put(key()));
@@ -96,12 +92,8 @@ impl Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
-    pub fn is_trial(&self) -> bool {
-        self.repeat > 0
-    }
-
     pub fn bind(&self, sql: &'static str, server: &str) -> Query {
-        let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
+        let kind = if self.repeat > 0 { "sweep trial" } else { "sweep" };
         let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
         query.bind(&self.number).bind(&self.repeat)
     }

@@ -40,13 +40,10 @@ pub struct LiveBoard(Option<Board>);
 
 impl LiveBoard {
     pub fn hear(&mut self, event: &Event) {
-        if let Event::SweepStarted(sweep) = event {
-            self.0 = Some(Board::new(sweep));
-        }
-        let Some(board) = &mut self.0 else { return };
-        match event {
-            Event::SweepTrialStarted(trial) => board.begin(trial),
-            Event::Second(second) => board.write(second),
+        match (event, &mut self.0) {
+            (Event::SweepStarted(sweep), board) => *board = Board::new(sweep),
+            (Event::SweepTrialStarted(trial), Some(board)) => board.begin(trial),
+            (Event::Second(second), Some(board)) => board.write(second),
             _ => {}
         }
     }
@@ -56,20 +53,18 @@ impl LiveBoard {
 struct Board {
     sweep_id: String,
     question: String,
-    place: Option<(Directory, File)>,
-    name: String,
+    directory: Directory,
+    file: File,
 }
 
 impl Board {
     /// The file stays locked while the board exists.
-    fn new(sweep: &SweepRun) -> Board {
+    fn new(sweep: &SweepRun) -> Option<Board> {
         let name = format!("{}.{BOARD}", sweep.id);
-        let place = open_directory(true).and_then(|directory| {
-            remove_left(&directory);
-            let file = open_locked(&directory, &name)?;
-            Some((directory, file))
-        });
-        Board { sweep_id: sweep.id.clone(), question: sweep.subject(), place, name }
+        let directory = open_directory(true)?;
+        remove_left(&directory);
+        let file = open_locked(&directory, &name)?;
+        Some(Board { sweep_id: sweep.id.clone(), question: sweep.subject(), directory, file })
     }
 
     fn begin(&mut self, trial: &SweepTrialStarted) {
@@ -80,40 +75,34 @@ impl Board {
             began_at: Timestamp::now(),
             samples: Vec::new(),
         };
-        if let Some((_, file)) = &mut self.place {
-            let _ = file.set_len(0).and_then(|()| file.rewind());
-        }
+        let _ = self.file.set_len(0).and_then(|()| self.file.rewind());
         self.write(&header);
     }
 
     fn write(&mut self, line: &impl Serialize) {
-        if let (Some((_, file)), Ok(text)) = (&mut self.place, serde_json::to_string(line)) {
-            let _ = writeln!(file, "{text}");
+        if let Ok(text) = serde_json::to_string(line) {
+            let _ = writeln!(self.file, "{text}");
         }
     }
 }
 
 impl Drop for Board {
     fn drop(&mut self) {
-        if let Some((directory, _)) = &self.place {
-            let _ = directory.remove_file(&self.name);
-        }
+        let _ = self.directory.remove_file(&format!("{}.{BOARD}", self.sweep_id));
     }
 }
 
 pub fn read_live() -> Vec<LiveTrial> {
     let Some(directory) = open_directory(false) else { return Vec::new() };
-    let entries = directory.entries().unwrap_or_default();
-    let mut trials: Vec<LiveTrial> =
-        entries.into_iter().filter_map(|entry| read_board(&directory, &entry.name)).collect();
+    let entries = directory.entries().unwrap_or_default().into_iter();
+    let read = |name: &OsStr| {
+        let file = open_written(&directory, name)?;
+        let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
+        parse_board(&String::from_utf8_lossy(&text))
+    };
+    let mut trials: Vec<LiveTrial> = entries.filter_map(|entry| read(&entry.name)).collect();
     trials.sort_by(|one, other| one.sweep_id.cmp(&other.sweep_id));
     trials
-}
-
-fn read_board(directory: &Directory, name: &OsStr) -> Option<LiveTrial> {
-    let file = open_written(directory, name)?;
-    let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
-    parse_board(&String::from_utf8_lossy(&text))
 }
 
 fn remove_left(directory: &Directory) {
@@ -157,22 +146,15 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
 
 /// Directory in memory, owned by this user alone: /dev/shm is world-writable.
 fn open_directory(is_made: bool) -> Option<Directory> {
-    let path = directory();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let user = rustix::process::geteuid().as_raw();
+    let path = runtime.map_or(format!("/dev/shm/pgthaw-{user}").into(), |runtime| runtime.join("pgthaw"));
     if is_made {
         let _ = DirBuilder::new().mode(0o700).create(&path);
     }
     let directory = Directory::open_itself(&path).ok()?;
     let facts = directory.facts().ok()?;
-    let is_own = facts.st_uid == rustix::process::geteuid().as_raw() && facts.st_mode & 0o077 == 0;
-    is_own.then_some(directory)
-}
-
-fn directory() -> PathBuf {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    runtime.map_or_else(
-        || PathBuf::from(format!("/dev/shm/pgthaw-{}", rustix::process::geteuid().as_raw())),
-        |runtime| runtime.join("pgthaw"),
-    )
+    (facts.st_uid == user && facts.st_mode & 0o077 == 0).then_some(directory)
 }
 
 /// Tries again if a reader has locked or removed the file.

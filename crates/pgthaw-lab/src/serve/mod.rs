@@ -19,14 +19,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::report::{StudyData, TrialData, render_missing_page, render_served_page};
-use crate::results;
-use crate::results::{Store, StudyLine};
+use crate::report::{StudyData, TrialData, render_page};
+use crate::results::{self, Store, StudyLine};
 use crate::study::SweepRun;
 use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison};
 
 pub use live::LiveBoard;
-use live::{LiveTrial, read_live};
+use live::read_live;
 
 use command::document;
 use command::http::{Listener, Token, add_headers, refuse};
@@ -36,7 +35,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Answers requests until `end`, waits briefly for open ones, and closes the store.
 pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), document::Error> {
-    let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
+    let page = render_page("served", "studies", &[])?;
+    let missing = render_page("missing", "nothing is here", &[])?;
+    let served = Arc::new(Served { store, page, missing });
     let router = routes(Arc::clone(&served), listener.token);
     listener.answer_all(TowerToHyperService::new(router), end).await;
     if let Some(served) = Arc::into_inner(served) {
@@ -47,12 +48,12 @@ pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = (
 
 fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
     Router::new()
-        .route("/", get(page))
+        .route("/", get(|State(served): Shared| async move { Html(served.page.clone()) }))
         .route("/api/studies", get(studies))
         .route("/api/studies/{id}", get(study))
         .route("/api/studies/{id}/trials/{number}/{repeat}", get(trial))
         .route("/api/compare", get(compare))
-        .route("/api/live", get(live))
+        .route("/api/live", get(|| async { Json(read_live()) }))
         .fallback(missing)
         .with_state(served)
         .layer(middleware::from_fn_with_state(token, guard))
@@ -78,10 +79,6 @@ struct Served {
 }
 
 type Shared = State<Arc<Served>>;
-
-async fn page(State(served): Shared) -> Html<String> {
-    Html(served.page.clone())
-}
 
 async fn missing(State(served): Shared, uri: Uri) -> Response {
     let path = uri.path();
@@ -131,10 +128,6 @@ async fn compare(State(served): Shared, Query(asked): Query<Comparing>) -> Resul
     let a = Side { selection: &a, run: &run_a, trials: &trials_a };
     let b = Side { selection: &b, run: &run_b, trials: &trials_b };
     Ok(Json(compute_sweep_comparison(a, b, asked.metric.parse()?)?))
-}
-
-async fn live() -> Json<Vec<LiveTrial>> {
-    Json(read_live())
 }
 
 #[derive(Debug)]

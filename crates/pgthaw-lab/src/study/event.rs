@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 
 use super::point::Until;
-use super::record::{Job, LoadSample, Sample, StrategyOutcome, SweepRun, SweepTrial};
+use super::record::{Brought, LoadSample, Sample, StrategyOutcome, SweepRun, SweepTrial};
 use host::units::Bytes;
 use observe::time::TrialTime;
 use observe::{OsSample, OthersUse, Second};
@@ -106,10 +106,8 @@ pub struct Outcome {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    pub resident_after_seconds: Option<f64>,
-    pub buffers_after_seconds: Option<f64>,
-    /// Resident bytes at the end, with every page checked again.
-    pub resident_bytes: Bytes,
+    /// Only its fields about residency.
+    pub brought: Brought,
     pub looks: Vec<LoadSample>,
 }
 
@@ -139,18 +137,6 @@ pub struct Measured {
     pub seen: Option<Seen>,
     /// Other processes' use of the machine; `None` if /proc is unreadable.
     pub others: Option<OthersUse>,
-}
-
-impl Measured {
-    pub fn job(&self, transactions: u64) -> Job {
-        let load = self.ended_after.saturating_sub(self.load_began_after);
-        Job {
-            transactions,
-            warmer_seconds: self.outcome.told.ended_after_seconds,
-            load_seconds: load.as_secs_f64(),
-            whole_seconds: self.ended_after.as_secs_f64(),
-        }
-    }
 }
 
 /// A second without a logged line had no transaction: trial and logged seconds start together.

@@ -3,13 +3,13 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantNames};
+use strum::{EnumProperty, EnumString, IntoStaticStr, VariantNames};
 use toml::{Table, Value};
 
 use super::axis::{check_used, choose_named};
 use super::point::{DEFAULT_SERVER, NATIVE, TOGETHER};
 use super::record::Disk;
-use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
+use host::linux::{FileSystemAsked, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
 /// Refused mount options, such as those that change where a file system is mounted.
@@ -69,7 +69,7 @@ pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<Strin
 }
 
 fn find_kind(name: &str) -> Option<Making> {
-    FileSystemKind::ALL.into_iter().find(|kind| kind.name() == name).map(Making::Kind)
+    name.parse().ok().map(Making::Kind)
 }
 
 fn of(making: Making) -> FileSystemSpec {
@@ -240,15 +240,19 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[derive(Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Serialize, Deserialize, EnumProperty, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
+    #[strum(props(log = "wal-log", directory = "pg_wal"))]
     Wal,
     /// pg_xact, or pg_clog before PostgreSQL 10.
+    #[strum(props(log = "slru-log", directory = "pg_xact"))]
     Slru,
     /// Includes materialised views and TOAST tables.
+    #[strum(props(log = "tables-log", tablespace = "pgthaw_tables"))]
     Tables,
+    #[strum(props(log = "indexes-log", tablespace = "pgthaw_indexes"))]
     Indexes,
 }
 
@@ -256,30 +260,17 @@ host::named!(Part);
 
 impl Part {
     pub fn log_name(self) -> &'static str {
-        match self {
-            Part::Wal => "wal-log",
-            Part::Slru => "slru-log",
-            Part::Tables => "tables-log",
-            Part::Indexes => "indexes-log",
-        }
+        self.get_str("log").unwrap_or_default()
     }
 
     /// `None` for a part in a tablespace.
     pub fn directory(self) -> Option<&'static str> {
-        match self {
-            Part::Wal => Some("pg_wal"),
-            Part::Slru => Some("pg_xact"),
-            Part::Tables | Part::Indexes => None,
-        }
+        self.get_str("directory")
     }
 
     /// `None` for a part in the data directory.
     pub fn tablespace(self) -> Option<&'static str> {
-        match self {
-            Part::Tables => Some("pgthaw_tables"),
-            Part::Indexes => Some("pgthaw_indexes"),
-            Part::Wal | Part::Slru => None,
-        }
+        self.get_str("tablespace")
     }
 }
 

@@ -53,18 +53,6 @@ impl Latencies {
         }
     }
 
-    pub fn merge(&mut self, other: &Latencies) {
-        for (script, same) in self.scripts.iter_mut().zip(&other.scripts) {
-            script.failed += same.failed;
-            script.skipped += same.skipped;
-            let _ = script.response.add(&same.response);
-            let _ = script.service.add(&same.service);
-        }
-        for (second, interval) in &other.intervals {
-            self.intervals.entry(*second).or_default().merge(*interval);
-        }
-    }
-
     pub fn overall(&self) -> LatencyHistogram {
         let mut all = empty_histogram();
         for counted in &self.scripts {
@@ -235,8 +223,6 @@ fn compute_percentile(histogram: &Histogram<u64>, share: f64) -> Option<Percenti
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -255,38 +241,6 @@ mod tests {
         assert_eq!((latencies.overall().count, latencies.overall().max_us), (2, 900));
         assert_eq!(latencies.intervals.len(), 1);
         assert_eq!(latencies.intervals[&7].latency_us_mean(), Some(500.0));
-    }
-
-    proptest! {
-        #[test]
-        fn a_merge_loses_nothing(lines in prop::collection::vec((0u32..2, 0i64..4, 0u64..100_000_000, 0u64..1000, 0usize..3), 0..200)) {
-            let new = || Latencies::new(vec!["a".into(), "b".into()], true);
-            let (mut one, mut shared) = (new(), [new(), new(), new()]);
-            for (script, second, latency_us, lag_us, host) in lines {
-                let ended = match latency_us % 10 {
-                    0 => TransactionEnd::Failed,
-                    1 => TransactionEnd::Skipped,
-                    _ => TransactionEnd::Answered { latency_us, lag_us },
-                };
-                let line = LoggedTransaction { client: 0, number: 1, script, second, microsecond: 0, ended };
-                one.add(line);
-                shared[host].add(line);
-            }
-            let mut merged = new();
-            shared.iter().for_each(|other| merged.merge(other));
-            for (merged, one) in merged.scripts.iter().zip(&one.scripts) {
-                prop_assert_eq!((merged.failed, merged.skipped), (one.failed, one.skipped));
-                prop_assert!(merged.response == one.response && merged.service == one.service);
-            }
-            // Rounding of the sums depends on their order.
-            let squares = |all: &Intervals| all.values().map(|one| one.latency_us_squares).sum::<f64>();
-            let (of_merged, of_one) = (squares(&merged.intervals), squares(&one.intervals));
-            prop_assert!((of_merged - of_one).abs() <= 1e-9 * of_one, "{} {}", of_merged, of_one);
-            let exact = |all: Intervals| -> Intervals {
-                all.into_iter().map(|(second, one)| (second, Interval { latency_us_squares: 0.0, ..one })).collect()
-            };
-            prop_assert_eq!(exact(merged.intervals), exact(one.intervals));
-        }
     }
 
     #[test]

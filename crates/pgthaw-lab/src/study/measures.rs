@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use observe::time::TimeUse;
-use observe::{DeviceUse, OsSample};
+use observe::{DeviceUse, OsSample, PressureRatios};
 
 use Join::{Band, Mean, Most};
 use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors, Ratio, Requests};
@@ -81,80 +81,66 @@ const fn lines(id: &'static str, title: &'static str) -> Panel {
     Panel { id, title, is_stack: false }
 }
 
+/// A field of `time`, `device` or `pressure`.
+macro_rules! part {
+    ($part:ident.$field:ident, $unit:expr, $doc:expr) => {
+        measure(concat!(stringify!($part), "_", stringify!($field)), $unit, $doc, |s| $part(s)?.$field.into())
+    };
+}
+
 /// Curves and panels of the page have this order.
 pub const MEASURES: &[Measure] = &[
-    measure(
-        "time_running_seconds",
+    part!(
+        time.running_seconds,
         Backends,
-        "client backends on a processor (or ready to run, if the source does not distinguish the two)",
-        |s| Some(time(s)?.running_seconds),
+        "client backends on a processor (or ready to run, if the source does not distinguish the two)"
     )
     .joined(Mean, "time_running")
     .drawn(TIME, "on a processor"),
-    measure("time_ready_seconds", Backends, "ready, waiting for a processor", |s| time(s)?.ready_seconds)
+    part!(time.ready_seconds, Backends, "ready, waiting for a processor")
         .joined(Mean, "time_ready")
         .drawn(TIME, "ready for a processor"),
-    measure("time_lwlock_seconds", Backends, "waiting for a lightweight lock", |s| Some(time(s)?.lwlock_seconds))
+    part!(time.lwlock_seconds, Backends, "waiting for a lightweight lock")
         .joined(Mean, "time_lwlock")
         .drawn(TIME, "LWLock"),
-    measure("time_lock_seconds", Backends, "waiting for a lock", |s| Some(time(s)?.lock_seconds))
-        .joined(Mean, "time_lock")
-        .drawn(TIME, "Lock"),
-    measure("time_io_seconds", Backends, "waiting for reads and writes", |s| Some(time(s)?.io_seconds))
-        .joined(Mean, "time_io")
-        .drawn(TIME, "IO"),
-    measure("time_other_seconds", Backends, "waiting for any other event", |s| Some(time(s)?.other_seconds))
+    part!(time.lock_seconds, Backends, "waiting for a lock").joined(Mean, "time_lock").drawn(TIME, "Lock"),
+    part!(time.io_seconds, Backends, "waiting for reads and writes").joined(Mean, "time_io").drawn(TIME, "IO"),
+    part!(time.other_seconds, Backends, "waiting for any other event")
         .joined(Mean, "time_other")
         .drawn(TIME, "other events"),
-    measure("time_no_event_seconds", Backends, "asleep without a wait event", |s| Some(time(s)?.no_event_seconds))
+    part!(time.no_event_seconds, Backends, "asleep without a wait event")
         .joined(Mean, "time_no_event")
         .drawn(TIME, "no event"),
-    measure("time_unknown_seconds", Backends, "asleep, but the wait event could not be read", |s| {
-        Some(time(s)?.unknown_seconds)
-    })
-    .joined(Mean, "time_unknown")
-    .drawn(TIME, "unknown"),
-    measure("time_client_seconds", Backends, "waiting for the client", |s| Some(time(s)?.client_seconds))
+    part!(time.unknown_seconds, Backends, "asleep, but the wait event could not be read")
+        .joined(Mean, "time_unknown")
+        .drawn(TIME, "unknown"),
+    part!(time.client_seconds, Backends, "waiting for the client")
         .joined(Mean, "time_client")
         .drawn(TIME, "waiting for the client"),
-    measure(
-        "time_lived_seconds",
+    part!(
+        time.lived_seconds,
         Backends,
-        "lifetime of client backends by an independent clock: equals the sum of the times above",
-        |s| Some(time(s)?.lived_seconds),
+        "lifetime of client backends by an independent clock: equals the sum of the times above"
     ),
-    measure("time_background_running_seconds", Processors, "all other processes of the server on a processor", |s| {
-        Some(time(s)?.background_running_seconds)
-    }),
-    measure(
-        "time_background_waiting_seconds",
+    part!(time.background_running_seconds, Processors, "all other processes of the server on a processor"),
+    part!(
+        time.background_waiting_seconds,
         Backends,
-        "all other processes of the server waiting for anything but new work",
-        |s| Some(time(s)?.background_waiting_seconds),
+        "all other processes of the server waiting for anything but new work"
     ),
     measure("time_commands", PerSecond, "commands received from clients", |s| Some(exact(s)?.commands)),
     measure("time_handled_seconds", Backends, "client backends handling a command", |s| {
         Some(exact(s)?.handled_seconds)
     }),
-    measure("time_activity_reports", PerSecond, "reports of client backends to pg_stat_activity", |s| {
-        time(s)?.activity_reports
-    }),
+    part!(time.activity_reports, PerSecond, "reports of client backends to pg_stat_activity"),
     measure("time_switches", PerSecond, "context switches to processes of the server", |s| Some(exact(s)?.switches)),
-    measure(
-        "time_explained_ratio",
-        Ratio,
-        "share of the server processes' lifetime in which their state is known",
-        |s| time(s)?.explained_ratio,
-    ),
-    measure(
-        "time_cost_seconds",
+    part!(time.explained_ratio, Ratio, "share of the server processes' lifetime in which their state is known"),
+    part!(
+        time.cost_seconds,
         Processors,
-        "overhead of measuring these times: BPF programs and pgthaw's own processor time",
-        |s| Some(time(s)?.cost_seconds),
+        "overhead of measuring these times: BPF programs and pgthaw's own processor time"
     ),
-    measure("time_lost_processes", PerSecond, "processes that could not be followed", |s| {
-        Some(time(s)?.lost_processes)
-    }),
+    part!(time.lost_processes, PerSecond, "processes that could not be followed"),
     measure("server_cpu_seconds", Processors, "all processes of the server", |s| Some(s.server_total().cpu_seconds))
         .joined(Mean, "server_cpu")
         .drawn(PROCESSORS, "for the server"),
@@ -204,18 +190,14 @@ pub const MEASURES: &[Measure] = &[
     })
     .joined(Band, "device_written_bytes")
     .drawn(DEVICE, "written by all processes"),
-    measure("device_read_await_us", Microseconds, "mean latency of a read, queueing included", |s| {
-        device(s)?.read_await_us
-    })
-    .joined(Most, "read_await_us")
-    .drawn(AWAIT, "a read"),
-    measure("device_write_await_us", Microseconds, "mean latency of a write, queueing included", |s| {
-        device(s)?.write_await_us
-    })
-    .joined(Most, "write_await_us")
-    .drawn(AWAIT, "a write"),
-    measure("device_queue", Requests, "mean number of requests in progress", |s| Some(device(s)?.queue)),
-    measure("device_busy_ratio", Ratio, "share of time with a request in progress", |s| Some(device(s)?.busy_ratio)),
+    part!(device.read_await_us, Microseconds, "mean latency of a read, queueing included")
+        .joined(Most, "read_await_us")
+        .drawn(AWAIT, "a read"),
+    part!(device.write_await_us, Microseconds, "mean latency of a write, queueing included")
+        .joined(Most, "write_await_us")
+        .drawn(AWAIT, "a write"),
+    part!(device.queue, Requests, "mean number of requests in progress"),
+    part!(device.busy_ratio, Ratio, "share of time with a request in progress"),
     measure("available_bytes", Bytes, "available memory", |s| Some(s.available_bytes.0 as f64)),
     measure("cached_bytes", Bytes, "the page cache", |s| Some(s.cached_bytes.0 as f64)),
     measure("dirty_bytes", Bytes, "dirty memory, waiting to be written", |s| Some(s.dirty_bytes.0 as f64))
@@ -224,25 +206,17 @@ pub const MEASURES: &[Measure] = &[
     measure("writeback_bytes", Bytes, "being written", |s| Some(s.writeback_bytes.0 as f64))
         .joined(Most, "writeback_bytes")
         .drawn(DIRTY, "being written"),
-    measure("pressure_cpu_some", Ratio, "share of the time in which a task waited for a processor", |s| {
-        s.pressure.cpu_some
-    })
-    .joined(Mean, "cpu_pressure")
-    .drawn(PRESSURE, "for a processor"),
-    measure("pressure_io_some", Ratio, "share of the time in which a task waited for a disk", |s| s.pressure.io_some)
+    part!(pressure.cpu_some, Ratio, "share of the time in which a task waited for a processor")
+        .joined(Mean, "cpu_pressure")
+        .drawn(PRESSURE, "for a processor"),
+    part!(pressure.io_some, Ratio, "share of the time in which a task waited for a disk")
         .joined(Mean, "io_pressure")
         .drawn(PRESSURE, "for a disk"),
-    measure("pressure_io_full", Ratio, "share of the time in which all tasks waited for a disk", |s| {
-        s.pressure.io_full
-    }),
-    measure("pressure_memory_some", Ratio, "share of the time in which a task waited for memory", |s| {
-        s.pressure.memory_some
-    })
-    .joined(Mean, "memory_pressure")
-    .drawn(PRESSURE, "for memory"),
-    measure("pressure_memory_full", Ratio, "share of the time in which all tasks waited for memory", |s| {
-        s.pressure.memory_full
-    }),
+    part!(pressure.io_full, Ratio, "share of the time in which all tasks waited for a disk"),
+    part!(pressure.memory_some, Ratio, "share of the time in which a task waited for memory")
+        .joined(Mean, "memory_pressure")
+        .drawn(PRESSURE, "for memory"),
+    part!(pressure.memory_full, Ratio, "share of the time in which all tasks waited for memory"),
 ];
 
 const fn measure(name: &'static str, unit: Unit, doc: &'static str, of: fn(&OsSample) -> Option<f64>) -> Measure {
@@ -268,6 +242,10 @@ fn others(one: &OsSample) -> f64 {
 
 fn device(one: &OsSample) -> Option<&DeviceUse> {
     one.device.as_ref()
+}
+
+fn pressure(one: &OsSample) -> Option<&PressureRatios> {
+    Some(&one.pressure)
 }
 
 fn time(one: &OsSample) -> Option<&TimeUse> {

@@ -21,7 +21,7 @@ pub use built_in::{BUILT_IN_STUDIES, read_named};
 pub use database::{
     CopyWay, DATABASE, DatabaseKey, DatabaseMaking, DatabaseSpec, FreshCopy, MakingStep, expected_bytes, plan_scale,
 };
-pub use error::{ANOTHER_PLACE, Error, Result};
+pub use error::{Error, Result};
 pub use event::{
     Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepTrialStarted, UntilWarm, compute_samples,
 };
@@ -34,14 +34,14 @@ pub use measures::{Join, MEASURES, Measure};
 pub use others::{NOISE_TOLD, Others};
 pub use plan::{
     CALIBRATION_SECONDS, PlannedPoint, SweepPlan, TimeLeft, check_room, forecast_warm_seconds, image_bytes,
-    needed_bytes_on, part_image_bytes, plan_sweep, plan_turns, uniform_class,
+    needed_bytes_on, plan_sweep, plan_turns, uniform_class,
 };
 pub use point::{
     DEFAULT_SERVER, LoadBegins, NATIVE, NOTHING, PGTHAW, Point, SIDE, SIDES, STRATEGY, StartAsked, Strategy, TOGETHER,
-    Turn, Until, plan_order,
+    Turn, Until,
 };
 pub use record::{
-    AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
+    AUTOVACUUM, Bound, Brought, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
     LOG_LINE_PREFIX, LoadSample, Machine, NO_DISK, RESIDENT_SHARE, Record, RelationResidency, ResidencyCourse,
     ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, SweepRun, SweepTrial, TrialDevice,
     WARM_START_SHARE, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, hide_texts, new_run_id,

@@ -1,18 +1,23 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
 use serde::Serialize;
 
 use super::database::{DatabaseKey, DatabaseSpec, expected_bytes};
 use super::error::Error;
 use super::ground::{FileSystemSpec, Part};
-use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
+use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until};
 use super::record::Disk;
 use super::spec::Sweep;
 use host::linux::machine::read_memory;
 use host::linux::{DEFAULT_READ_AHEAD, count_cores, read_free_bytes};
 use host::units::Bytes;
-use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
+use model::{
+    Device, Forecast, PageClass, Popularity, READ_CPU_SECONDS, STARTUP_READS, Server, Workload, compute_forecast,
+};
 use postgres::parse_setting_number;
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
@@ -84,9 +89,17 @@ pub fn plan_sweep(sweep: &Sweep, parent: &Path) -> Result<SweepPlan, Error> {
     })
 }
 
-pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn<u32>> {
-    let numbers: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
-    plan_order(&numbers, sweep.repeats, seed)
+/// Each repeat is a permutation of the points, determined by the seed.
+pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn> {
+    let points: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut turns = Vec::new();
+    for repeat in 1..=sweep.repeats {
+        let mut block = points.clone();
+        block.shuffle(&mut random);
+        turns.extend(block.into_iter().map(|point| (point, repeat)));
+    }
+    (1..).zip(turns).map(|(position, (point, repeat))| Turn { point, repeat, position }).collect()
 }
 
 impl Sweep {
@@ -129,7 +142,7 @@ impl Sweep {
 
     /// Assumes a fresh copy without shared blocks.
     pub fn expected_seconds_of(&self, point: &Point) -> f64 {
-        let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
+        let copied = if self.fresh_copy { expected_disk_bytes(self).0 } else { 0 };
         expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
     }
 
@@ -237,19 +250,21 @@ pub fn uniform_class(name: &str, pages: f64) -> PageClass {
 fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
     let class = |name, pages: f64| uniform_class(name, pages * f64::from(point.scale));
     let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
-    let cold = ColdStart {
+    let workload = Workload {
         clients: point.clients,
         classes: vec![class("heap", HEAP_BLOCKS_PER_SCALE), class("leaves", LEAVES_PER_SCALE)],
         hit_seconds: HIT_SECONDS,
-        cores: count_cores(),
+        read_seconds: READ_CPU_SECONDS,
+        read_ahead_pages: disk.read_ahead.unwrap_or(DEFAULT_READ_AHEAD).0 as f64 / BLOCK_BYTES,
+        startup_reads: STARTUP_READS,
+    };
+    let server = Server {
         device: Device::with_limits(figure(disk.riops), figure(disk.rbps.map(|rbps| rbps.0)), READ_SECONDS),
-        read_ahead: disk.read_ahead.unwrap_or(DEFAULT_READ_AHEAD),
-        block_bytes: BLOCK_BYTES,
+        cores: count_cores(),
         buffers_pages: f64::INFINITY,
         os_pages: f64::INFINITY,
-        client_reads: 0.0,
+        block_bytes: BLOCK_BYTES,
     };
-    let Scenario { workload, server, .. } = cold.scenario();
     compute_forecast(&workload, &server, None).ok()
 }
 
@@ -270,10 +285,6 @@ pub fn database_bytes(axes: &Axes) -> Bytes {
 }
 
 fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
-    Bytes(copies(sweep) * expected_disk_bytes_once(sweep).0)
-}
-
-fn expected_disk_bytes_once(sweep: &Sweep) -> Bytes {
     Bytes(database_bytes(&sweep.axes).0 + wal_bytes(sweep))
 }
 
@@ -282,26 +293,23 @@ fn copies(sweep: &Sweep) -> u64 {
     if sweep.fresh_copy { 2 } else { 1 }
 }
 
-pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
+/// Image of a part of the cluster; `None` for the data directory. Twice the expected contents by default: databases grow,
+/// and copy-on-write file systems store some data twice.
+pub fn image_bytes(part: Option<Part>, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     let expected = match part {
-        Part::Wal => wal_bytes(sweep),
+        None => expected_disk_bytes(sweep).0,
+        Some(Part::Wal) => wal_bytes(sweep),
         // pg_xact has only two bits per transaction.
-        Part::Slru => 0,
-        Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
+        Some(Part::Slru) => 0,
+        Some(Part::Tables | Part::Indexes) => database_bytes(&sweep.axes).0,
     };
     spec.size.unwrap_or(Bytes(2 * copies(sweep) * expected + IMAGE_SPARE_BYTES))
 }
 
 fn site_bytes(spec: &FileSystemSpec, place: &str, sweep: &Sweep) -> Bytes {
-    let parts: Vec<Part> = sweep.places.get(place).into_iter().flat_map(|parts| parts.keys().copied()).collect();
+    let parts = sweep.places.get(place).into_iter().flatten().map(|(part, _)| Some(*part));
     let log = spec.asked.log_device().unwrap_or(Bytes(0));
-    let rest = Bytes(image_bytes(spec, sweep).0 + log.0);
-    parts.into_iter().map(|part| Bytes(part_image_bytes(part, spec, sweep).0 + log.0)).fold(rest, |sum, one| sum + one)
-}
-
-/// Twice the expected contents by default: databases grow, and copy-on-write file systems store some data twice.
-pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
-    spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
+    [None].into_iter().chain(parts).map(|part| image_bytes(part, spec, sweep) + log).sum()
 }
 
 /// Uses the largest max_wal_size. Read-only scripts and warm-up studies need less: only creating the databases writes.
@@ -330,7 +338,7 @@ pub fn needed_bytes(sweep: &Sweep) -> Bytes {
 pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     match sweep.file_systems.get(file_system) {
         Some(spec) => site_bytes(spec, place, sweep),
-        None => expected_disk_bytes(sweep),
+        None => Bytes(copies(sweep) * expected_disk_bytes(sweep).0),
     }
 }
 
@@ -389,6 +397,10 @@ mod tests {
             block.sort_unstable();
             assert_eq!(block, [0, 1, 2, 3, 4, 5]);
         }
+        let turns = plan_turns(&study, 1, |_| true);
+        for (place, turn) in turns.iter().enumerate() {
+            assert_eq!((turn.position as usize, turn.repeat as usize), (place + 1, place / 6 + 1));
+        }
         assert_eq!(one.order, plan(Some(1)).order);
         assert_ne!(one.order, plan(Some(2)).order);
         assert_eq!(one.points[5].label, "scale 10, clients 4");
@@ -438,7 +450,7 @@ mod forecast_tests {
                 .unwrap()
         };
         let (plain, large) = (study(""), study("[settings]\nmax_wal_size = [\"1GB\", \"8GB\"]\n"));
-        let image = |study: &Sweep| image_bytes(&study.file_systems["xfs"], study).0;
+        let image = |study: &Sweep| image_bytes(None, &study.file_systems["xfs"], study).0;
         assert_eq!(image(&plain), 2 * (160_000_000 + WAL_BYTES) + IMAGE_SPARE_BYTES);
         assert_eq!(image(&large), 2 * (160_000_000 + (10 << 30)) + IMAGE_SPARE_BYTES);
         assert_eq!(needed_bytes(&plain).0, 160_000_000 + WAL_BYTES + image(&plain));

@@ -1,8 +1,5 @@
 use std::path::Path;
 
-use rand::SeedableRng as _;
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
@@ -85,34 +82,48 @@ pub struct FixedAxis {
     value: fn(&Point) -> Option<String>,
 }
 
-macro_rules! axis {
-    ($name:ident, $value:expr) => {
-        FixedAxis { name: stringify!($name), pick: |p, axes, one| p.$name = one.of(&axes.$name), value: $value }
+macro_rules! axes {
+    ($($name:ident: $values:ty, $value:expr;)+) => {
+        /// The slowest-changing axis comes first. Axes of variables and settings follow.
+        pub const FIXED_AXES: &[FixedAxis] = &[$(FixedAxis {
+            name: stringify!($name),
+            pick: |p, axes, one| p.$name = one.of(&axes.$name),
+            value: $value,
+        }),+];
+
+        /// No list is empty.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Axes {
+            $(pub $name: Vec<$values>,)+
+            pub variables: Vec<(String, Vec<String>)>,
+            pub settings: Vec<(String, Vec<String>)>,
+            pub is_twice: bool,
+        }
     };
 }
 
-/// The slowest-changing axis comes first. Axes of variables and settings follow.
-pub static FIXED_AXES: [FixedAxis; 19] = [
-    axis!(scale, |p| Some(p.scale.to_string())),
-    axis!(clients, |p| Some(p.clients.to_string())),
-    axis!(jobs, |p| Some(p.jobs.to_string())),
-    axis!(script, |p| Some(p.script.clone())),
-    axis!(rate, |p| Some(render_or(UNLIMITED, p.rate))),
-    axis!(seconds, |p| p.seconds.map(|it| it.to_string())),
-    axis!(transactions, |p| p.transactions.map(|it| it.to_string())),
-    axis!(total_transactions, |p| p.total_transactions.map(|it| it.to_string())),
-    axis!(start, |p| Some(p.start.to_string())),
-    axis!(disk, |p| Some(p.disk.clone())),
-    axis!(file_system, |p| Some(p.file_system.clone())),
-    axis!(server, |p| Some(p.server.clone())),
-    axis!(latency_limit_ms, |p| Some(render_or(NO_LIMIT, p.latency_limit_ms))),
-    axis!(strategy, |p| Some(p.strategy.clone())),
-    axis!(database, |p| Some(p.database.clone())),
-    axis!(query_mode, |p| Some(p.query_mode.to_string())),
-    axis!(memory, |p| Some(render_or(NO_LIMIT, p.memory.map(render_memory)))),
-    axis!(places, |p| Some(p.places.clone())),
-    axis!(load_begins, |p| Some(p.load_begins.to_string())),
-];
+axes! {
+    scale: u32, |p| Some(p.scale.to_string());
+    clients: u32, |p| Some(p.clients.to_string());
+    jobs: u32, |p| Some(p.jobs.to_string());
+    script: String, |p| Some(p.script.clone());
+    rate: Option<f64>, |p| Some(render_or(UNLIMITED, p.rate));
+    // Only one of these three axes has values. The others have one `None`.
+    seconds: Option<u32>, |p| p.seconds.map(|it| it.to_string());
+    transactions: Option<u32>, |p| p.transactions.map(|it| it.to_string());
+    total_transactions: Option<u32>, |p| p.total_transactions.map(|it| it.to_string());
+    start: StartAsked, |p| Some(p.start.to_string());
+    disk: String, |p| Some(p.disk.clone());
+    file_system: String, |p| Some(p.file_system.clone());
+    server: String, |p| Some(p.server.clone());
+    latency_limit_ms: Option<f64>, |p| Some(render_or(NO_LIMIT, p.latency_limit_ms));
+    strategy: String, |p| Some(p.strategy.clone());
+    database: String, |p| Some(p.database.clone());
+    query_mode: QueryMode, |p| Some(p.query_mode.to_string());
+    memory: Option<Bytes>, |p| Some(render_or(NO_LIMIT, p.memory.map(render_memory)));
+    places: String, |p| Some(p.places.clone());
+    load_begins: LoadBegins, |p| Some(p.load_begins.to_string());
+}
 
 pub const UNLIMITED: &str = "unlimited";
 pub const NO_LIMIT: &str = "none";
@@ -144,34 +155,6 @@ pub const SIDE: &str = "side";
 
 pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
-
-/// No list is empty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Axes {
-    pub scale: Vec<u32>,
-    pub clients: Vec<u32>,
-    pub jobs: Vec<u32>,
-    pub script: Vec<String>,
-    pub rate: Vec<Option<f64>>,
-    /// Only one of these three axes has values. The others have one `None`.
-    pub seconds: Vec<Option<u32>>,
-    pub transactions: Vec<Option<u32>>,
-    pub total_transactions: Vec<Option<u32>>,
-    pub start: Vec<StartAsked>,
-    pub disk: Vec<String>,
-    pub file_system: Vec<String>,
-    pub server: Vec<String>,
-    pub latency_limit_ms: Vec<Option<f64>>,
-    pub strategy: Vec<String>,
-    pub database: Vec<String>,
-    pub query_mode: Vec<QueryMode>,
-    pub memory: Vec<Option<Bytes>>,
-    pub places: Vec<String>,
-    pub load_begins: Vec<LoadBegins>,
-    pub variables: Vec<(String, Vec<String>)>,
-    pub settings: Vec<(String, Vec<String>)>,
-    pub is_twice: bool,
-}
 
 pub const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
 
@@ -237,14 +220,7 @@ impl Point {
     }
 
     pub fn value(&self, axis: &str) -> Option<String> {
-        if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
-            return (fixed.value)(self);
-        }
-        if axis == SIDE {
-            return self.side.clone();
-        }
-        let mut named = self.variables.iter().chain(&self.settings);
-        let value = named.find(|(known, _)| known == axis).map(|(_, value)| value.clone());
+        let value = self.values().into_iter().find(|(known, _)| known == axis).map(|(_, value)| value);
         value.or_else(|| (axis == CONNECT).then(|| self.connect.to_string()))
     }
 
@@ -398,24 +374,12 @@ impl Strategy {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn<P> {
-    pub point: P,
+pub struct Turn {
+    pub point: u32,
     /// From 1.
     pub repeat: u32,
     /// From 1.
     pub position: u32,
-}
-
-/// Each repeat is a permutation of the points, determined by the seed.
-pub fn plan_order<P: Clone>(points: &[P], repeats: u32, seed: u64) -> Vec<Turn<P>> {
-    let mut random = StdRng::seed_from_u64(seed);
-    let mut turns = Vec::new();
-    for repeat in 1..=repeats {
-        let mut block = points.to_vec();
-        block.shuffle(&mut random);
-        turns.extend(block.into_iter().map(|point| (point, repeat)));
-    }
-    (1..).zip(turns).map(|(position, (point, repeat))| Turn { point, repeat, position }).collect()
 }
 
 #[cfg(test)]
@@ -537,32 +501,5 @@ mod strategy_tests {
             assert_eq!(name.parse().map(Strategy::name), Ok(*name));
         }
         assert!("dd".parse::<Strategy>().is_err());
-    }
-}
-
-#[cfg(test)]
-mod order_tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    const STRATEGIES: [&str; 5] = ["nothing", "cat", "vmtouch", "seqscan", "pgthaw"];
-
-    #[test]
-    fn every_block_holds_each_point_once() {
-        let turns = plan_order(&STRATEGIES, 4, 7);
-        for (index, block) in turns.chunks(STRATEGIES.len()).enumerate() {
-            let names: BTreeSet<&str> = block.iter().map(|turn| turn.point).collect();
-            assert_eq!(names, BTreeSet::from(STRATEGIES));
-            assert!(block.iter().all(|turn| turn.repeat as usize == index + 1));
-        }
-        let positions: Vec<u32> = turns.iter().map(|turn| turn.position).collect();
-        assert_eq!(positions, (1..=20).collect::<Vec<u32>>());
-    }
-
-    #[test]
-    fn the_seed_decides() {
-        assert_eq!(plan_order(&STRATEGIES, 3, 1), plan_order(&STRATEGIES, 3, 1));
-        assert_ne!(plan_order(&STRATEGIES, 3, 1), plan_order(&STRATEGIES, 3, 2));
     }
 }

@@ -12,9 +12,11 @@ use host::linux::FileSystemFacts;
 use host::units::{Bytes, counted};
 use model::{Judgement, Span};
 use observe::time::TrialTime;
-use observe::{DeviceUse, OsSample, WaitSample, Waits};
+use observe::{OsSample, WaitSample, Waits};
 use pgbench::QueryMode;
-use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_record, keep_setting, keep_text};
+use postgres::{
+    BufferUse, ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_record, keep_setting, keep_text,
+};
 
 /// One run of a study, including its continuations after interruptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
@@ -214,42 +216,6 @@ pub struct TrialDevice {
     pub file_system: Option<FileSystemFacts>,
 }
 
-impl TrialDevice {
-    pub fn new(
-        part: &str,
-        disk: Option<String>,
-        device: &str,
-        file_system: Option<FileSystemFacts>,
-        seconds: &[OsSample],
-    ) -> TrialDevice {
-        let uses = || seconds.iter().filter_map(|second| second.parts.get(part));
-        let mean = |of: fn(&DeviceUse) -> f64| uses().map(of).sum::<f64>() / uses().count().max(1) as f64;
-        let (writes, written) = (mean(|one| one.writes as f64), mean(|one| one.written_bytes.0 as f64));
-        TrialDevice {
-            part: part.to_owned(),
-            disk,
-            device: device.to_owned(),
-            reads_per_second: mean(|one| one.reads as f64),
-            read_bytes_per_second: mean(|one| one.read_bytes.0 as f64),
-            writes_per_second: writes,
-            written_bytes_per_second: written,
-            bytes_per_write: (writes > 0.0).then(|| written / writes),
-            busy_ratio: mean(|one| one.busy_ratio),
-            file_system,
-        }
-    }
-}
-
-/// Number of used buffers with the same usage count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
-pub struct BufferUse {
-    /// 0 to 5.
-    pub usage_count: u8,
-    pub buffers: u64,
-    /// Number of dirty buffers among `buffers`.
-    pub dirty: u64,
-}
-
 /// A checkpoint that had not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct CheckpointBegun {
@@ -279,7 +245,7 @@ pub struct Checkpoint {
     pub longest_sync_seconds: f64,
 }
 
-pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
+pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn, started_at: Timestamp) -> SweepTrial {
     SweepTrial {
         sweep_id: sweep_id.to_owned(),
         number: turn.point,

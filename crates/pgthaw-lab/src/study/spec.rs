@@ -117,9 +117,9 @@ struct AxisName(&'static str);
 impl<'de> Deserialize<'de> for AxisName {
     fn deserialize<D: Deserializer<'de>>(key: D) -> Result<AxisName, D::Error> {
         let name = String::deserialize(key)?;
-        let known = FIXED_AXES.each_ref().map(|axis| axis.name);
+        let known: Vec<&str> = FIXED_AXES.iter().map(|axis| axis.name).collect();
         let unknown = || format!("unknown field `{name}`, expected one of `{}`", known.join("`, `"));
-        known.into_iter().find(|known| *known == name).map(AxisName).ok_or_else(|| D::Error::custom(unknown()))
+        known.iter().copied().find(|known| *known == name).map(AxisName).ok_or_else(|| D::Error::custom(unknown()))
     }
 }
 
@@ -150,11 +150,6 @@ pub fn read_study_text(path: &Path) -> Result<String> {
         }
         text => text.map_err(|source| Error::file("read", path, source)),
     }
-}
-
-pub fn parse_study_table(text: &str) -> Result<Table, String> {
-    toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
-    toml::from_str(text).map_err(|error| error.to_string())
 }
 
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
@@ -335,9 +330,11 @@ impl Sweep {
     }
 
     pub fn load(&self, point: &Point) -> Load {
+        // pgbench detects the scale only for its own scripts.
+        let scale = self.has_own_script(point).then(|| ("scale".to_owned(), point.scale.to_string()));
         Load {
             scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
-            variables: self.variables(point),
+            variables: point.variables.iter().cloned().chain(scale).collect(),
             query_mode: point.query_mode,
             clients: point.clients,
             jobs: point.jobs,
@@ -363,12 +360,6 @@ impl Sweep {
         self.is_script_wanted || !self.has_own_script(point)
     }
 
-    /// Includes the scale, which pgbench detects only for its own scripts.
-    fn variables(&self, point: &Point) -> Vec<(String, String)> {
-        let scale = self.has_own_script(point).then(|| ("scale".to_owned(), point.scale.to_string()));
-        point.variables.iter().cloned().chain(scale).collect()
-    }
-
     pub fn disk(&self, point: &Point) -> Disk {
         self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
     }
@@ -392,14 +383,11 @@ const TEXTS: [&str; 3] = ["question", "disks", "servers"];
 /// Jaro-Winkler similarity from which a key counts as mistyped.
 const LIKENESS_MIN: f64 = 0.8;
 
-pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
-    let mut study = parse_study_table(text)?;
-    let mut is_set = false;
-    for assignment in assignments {
-        set_key(&mut study, assignment)?;
-        is_set = true;
-    }
-    Ok(if is_set { study.to_string() } else { text.to_owned() })
+pub fn set_keys(text: &str, assignments: &[&str]) -> Result<String, String> {
+    toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
+    let mut study: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    assignments.iter().try_for_each(|assignment| set_key(&mut study, assignment))?;
+    Ok(if assignments.is_empty() { text.to_owned() } else { study.to_string() })
 }
 
 /// Sets a dotted key to a TOML value or bare text. An empty value removes it. For an axis, `a,b` is a list.
@@ -814,7 +802,7 @@ mod keys_tests {
     use crate::study::spec::tests::sweep;
 
     fn set(text: &str, assignments: &[&str]) -> String {
-        set_keys(text, assignments.iter().copied()).unwrap()
+        set_keys(text, assignments).unwrap()
     }
 
     #[test]
@@ -867,10 +855,10 @@ mod keys_tests {
             ("a b=1", "is not a key"),
             ("seed.x=1", "seed is a value"),
         ] {
-            let refused = set_keys("seed = 1\n", [assignment]).unwrap_err();
+            let refused = set_keys("seed = 1\n", &[assignment]).unwrap_err();
             assert!(refused.contains(told), "{refused}");
         }
-        assert!(set_keys("repeat = 1\n", ["seed=1"]).unwrap_err().contains("line 1"));
+        assert!(set_keys("repeat = 1\n", &["seed=1"]).unwrap_err().contains("line 1"));
     }
 
     #[test]

@@ -60,10 +60,13 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
     cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
-    let noise_floor = find_noise_floor(a, b, metric);
+    let has_sides = [a, b].iter().any(|side| side.selection.values.contains_key(SIDE));
+    let floor = |side: Side<'_>| compute_noise(side.run, side.trials, metric).ok()?.floor;
+    let noise_floor = [a, b].into_iter().filter(|_| !has_sides).filter_map(floor).reduce(f64::max);
+    let pairs = cells.iter().map(|cell| cell.ratio.pairs).min().unwrap_or_default();
     let found = [
         (a.run.id != b.run.id).then_some(Finding::TwoSweeps),
-        find_too_few_pairs(&cells),
+        (pairs < TELLING_PAIRS).then_some(Finding::TooFewPairs { pairs, needed: TELLING_PAIRS }),
         noise_floor.and_then(|floor| find_within_noise(&cells, floor)),
         find_uncut_checkpoints(&paired),
     ];
@@ -77,19 +80,6 @@ fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
     let (p, smallest_detectable) = (compute_p(&logs), compute_smallest_detectable(&logs));
     let cycles = cell.pairs.iter().map(|pair| pair.cycles).min().unwrap_or_default();
     Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable, cycles })
-}
-
-fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
-    if a.selection.values.contains_key(SIDE) || b.selection.values.contains_key(SIDE) {
-        return None;
-    }
-    let floor = |side: Side<'_>| compute_noise(side.run, side.trials, metric).ok().and_then(|noise: Noise| noise.floor);
-    [floor(a), floor(b)].into_iter().flatten().reduce(f64::max)
-}
-
-fn find_too_few_pairs(cells: &[CellComparison]) -> Option<Finding> {
-    let pairs = cells.iter().map(|cell| cell.ratio.pairs).min().unwrap_or_default();
-    (pairs < TELLING_PAIRS).then_some(Finding::TooFewPairs { pairs, needed: TELLING_PAIRS })
 }
 
 fn find_within_noise(cells: &[CellComparison], floor_ratio: f64) -> Option<Finding> {
@@ -163,19 +153,15 @@ pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> R
 
 fn compute_cell(cell: &PairedCell) -> Option<NoiseCell> {
     let (ratio, logs) = (cell.ratio()?, cell.logs());
+    let floor = |interval: Limits| Some(interval.at_least.ln().abs().max(interval.at_most?.ln().abs()).exp());
     Some(NoiseCell {
         label: cell.label.clone(),
         p: compute_p(&logs),
-        floor: compute_floor(&ratio),
+        floor: ratio.interval.and_then(floor),
         smallest_detectable: compute_smallest_detectable(&logs),
         false_share: compute_false_share(&logs),
         ratio,
     })
-}
-
-fn compute_floor(ratio: &Ratio) -> Option<f64> {
-    let interval = ratio.interval?;
-    Some(interval.at_least.ln().abs().max(interval.at_most?.ln().abs()).exp())
 }
 
 fn compute_false_share(logs: &[f64]) -> Option<f64> {
@@ -227,16 +213,13 @@ pub struct Side<'a> {
 
 fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
-    let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
     let (outlines_of_a, outlines_of_b) = (outline_trials(a.trials), outline_trials(b.trials));
-    let pair = |(label, blocks): (String, BTreeMap<u32, usize>)| {
+    let of_a = a.trials_of_cells(&outlines_of_a, &compared)?;
+    let of_b = b.trials_of_cells(&outlines_of_b, &compared)?;
+    let pair = |(label, blocks): (String, BTreeMap<u32, Told<'_>>)| {
         let others = of_b.get(&label)?;
-        let pairs = blocks.iter().filter_map(|(block, one)| {
-            let other = *others.get(block)?;
-            let told_a = (&a.trials[*one], &outlines_of_a[*one]);
-            Pair::of((&b.trials[other], &outlines_of_b[other]), told_a, metric)
-        });
-        let number = blocks.values().map(|place| a.trials[*place].number).min();
+        let pairs = blocks.iter().filter_map(|(block, one)| Pair::of(*others.get(block)?, *one, metric));
+        let number = blocks.values().map(|(trial, _)| trial.number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
     // Sorts points in the order of the study, not of the labels.
@@ -278,7 +261,7 @@ impl Pair {
     fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
         let common = a.0.checkpoint_cycles.min(b.0.checkpoint_cycles);
         let windows = |cycles: u32| Some((Window::of(b.0, cycles)?, Window::of(a.0, cycles)?));
-        let cut = windows(common).filter(|_| metric.is_by_second());
+        let cut = windows(common).filter(|_| matches!(metric, Metric::Tps | Metric::WorstSecond));
         Some(Pair {
             b: limits_within(b, metric, cut.map(|(window, _)| window))?,
             a: limits_within(a, metric, cut.map(|(_, window)| window))?,
@@ -304,29 +287,26 @@ impl PairedCell {
     }
 }
 
-/// Index of a trial, by point (without the compared axes) and repeat.
-type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
+/// Trials by point (without the compared axes) and repeat.
+type CellTrials<'a> = BTreeMap<String, BTreeMap<u32, Told<'a>>>;
 
-impl Side<'_> {
+impl<'a> Side<'a> {
     pub fn name(&self) -> String {
         let values = self.selection.values.iter().map(|(axis, value)| format!("{axis}={value}"));
         format!("{}:{}", self.run.id, values.collect::<Vec<_>>().join(","))
     }
 
-    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials> {
+    fn trials_of_cells(&self, outlines: &'a [TrialOutline], compared: &[&String]) -> Result<CellTrials<'a>> {
         let mut cells = CellTrials::new();
         let mut points: BTreeMap<String, u32> = BTreeMap::new();
-        for (place, trial) in self.trials.iter().enumerate().filter(|(_, trial)| self.has(trial)) {
-            let rest: Vec<String> = self.run.varied.iter().filter(|axis| !compared.contains(axis)).cloned().collect();
+        let rest: Vec<String> = self.run.varied.iter().filter(|axis| !compared.contains(axis)).cloned().collect();
+        for (trial, outline) in self.trials.iter().zip(outlines).filter(|(trial, _)| self.has(trial)) {
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
-                let text = format!(
-                    "{} matches several points; give it a value for each axis that the other side names",
-                    self.name()
-                );
-                return Err(Error::Selection(text));
+                let why = "matches several points; give it a value for each axis that the other side names";
+                return Err(Error::Selection(format!("{} {why}", self.name())));
             }
-            cells.entry(label).or_default().insert(trial.repeat, place);
+            cells.entry(label).or_default().insert(trial.repeat, (trial, outline));
         }
         if points.is_empty() {
             let axes = self.run.varied.join(", ");

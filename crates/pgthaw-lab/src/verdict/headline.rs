@@ -51,12 +51,9 @@ impl Warmers<'_> {
         let is_peer = |point: &&&PointSummary| point.label != subject.label && point.label != NOTHING;
         let mut clauses = vec![self.subject(subject)];
         clauses.extend(self.known.iter().find(is_peer).map(|peer| self.peer(peer, subject)));
-        clauses.extend(find(NOTHING).filter(|nothing| nothing.label != subject.label).map(|nothing| {
-            self.after(nothing).map_or_else(
-                || format!("without a warmer, not {}", self.within(nothing)),
-                |after| format!("without a warmer, {after}"),
-            )
-        }));
+        let after = |point: &PointSummary| self.after(point).unwrap_or_else(|| format!("not {}", self.within(point)));
+        let nothing = find(NOTHING).filter(|nothing| nothing.label != subject.label);
+        clauses.extend(nothing.map(|nothing| format!("without a warmer, {}", after(nothing))));
         Some(format!("{}.", clauses.join("; ")))
     }
 
@@ -199,11 +196,8 @@ fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> 
     let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
     let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
     let served = point.median(Metric::Tps).map_or_else(|| "–".to_owned(), whole);
-    Some(format!(
-        "1 % of transactions at {} took {} or longer, with {served} per second",
-        point.label,
-        latency(p99(point))
-    ))
+    let (name, took) = (&point.label, latency(p99(point)));
+    Some(format!("1 % of transactions at {name} took {took} or longer, with {served} per second"))
 }
 
 fn whole(value: f64) -> String {

@@ -1,12 +1,12 @@
+use std::iter::repeat_n;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::statistics;
-use super::warm::{compute_miss_share, compute_running_median, find_first_warm};
+use super::warm::{compute_miss_share, find_first_warm, smooth_throughput};
 use crate::study::{Disk, Machine, Sample, SweepRun, SweepTrial};
 use host::units::Bytes;
-use model::Access;
-use model::WARM_SHARE;
+use model::{Access, WARM_SHARE, compute_median};
 
 /// If a trial never became warm, its last third determines the steady level.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
@@ -70,6 +70,8 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
         let read = sample.foreground_read_bytes.0 / u64::from(run.server.block_size).max(1);
         (sample.transactions, read, sample.os_resident_bytes.0)
     };
+    // A sample is taken at the end of its second.
+    let first = trial.samples.first().and_then(|sample| Timestamp::from_millisecond(sample.wall_ms - 1000).ok());
     JudgedForecast {
         name,
         scale: trial.point.scale,
@@ -79,7 +81,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
         shared_buffers_bytes: run.server.shared_buffers_bytes,
         server_version: run.server.version.clone(),
         machine: run.machine.clone(),
-        trial_started_at: read_start(trial),
+        trial_started_at: first.unwrap_or(trial.started_at),
         trial_seconds: trial.point.seconds.unwrap_or_default(),
         to_50_error: compute_error(forecast.to_50_seconds, to_50_seconds),
         warm_after_error: compute_error(forecast.warm_after_seconds, warm_after_seconds),
@@ -113,20 +115,14 @@ fn compute_error(forecast: Option<f64>, measured: Option<f64>) -> Option<f64> {
     Some(forecast? / measured.filter(|at| *at > 0.0)? - 1.0)
 }
 
-/// Start of the first second: its sample is taken at its end.
-fn read_start(trial: &SweepTrial) -> Timestamp {
-    let first = trial.samples.first().and_then(|sample| Timestamp::from_millisecond(sample.wall_ms - 1000).ok());
-    first.unwrap_or(trial.started_at)
-}
-
 fn compute_tail_tps(samples: &[Sample]) -> Option<f64> {
     let tail = (samples.len() as f64 * TAIL_SHARE) as usize;
-    statistics::compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
+    compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
 }
 
 /// Seconds until the smoothed throughput reaches `level`, interpolated between the middles of two seconds.
 fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
-    let smooth = compute_running_median(samples);
+    let smooth = smooth_throughput(samples);
     let index = smooth.iter().position(|&tps| tps >= level)?;
     let above = smooth[index];
     let Some(below) = index.checked_sub(1).map(|before| smooth[before]) else {
@@ -182,9 +178,7 @@ pub fn judge_sweep(points: &[JudgedForecast]) -> SweepVerdict {
         worst_error: errors.iter().copied().reduce(f64::max),
         within_15_percent: if counted > 0 { good as f64 / counted as f64 } else { 0.0 },
         contradictions,
-        median_error: statistics::compute_median(
-            errors.into_iter().chain(std::iter::repeat_n(f64::MAX, contradictions)).collect(),
-        ),
+        median_error: compute_median(errors.into_iter().chain(repeat_n(f64::MAX, contradictions)).collect()),
     }
 }
 

@@ -139,10 +139,6 @@ impl Metric {
         self.facts().name
     }
 
-    pub fn is_by_second(self) -> bool {
-        matches!(self, Metric::Tps | Metric::WorstSecond)
-    }
-
     pub fn may_be_missed(self) -> bool {
         use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter, Warmer};
         matches!(self, Warmer | WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
@@ -177,10 +173,8 @@ impl<T: Copy> ByMetric<T> {
     /// `None` removes a value.
     pub fn update(&mut self, figures: impl IntoIterator<Item = (Metric, Option<T>)>) {
         for (metric, value) in figures {
-            match value {
-                Some(value) => drop(self.0.insert(metric, value)),
-                None => drop(self.0.remove(&metric)),
-            }
+            self.0.remove(&metric);
+            self.0.extend(value.map(|value| (metric, value)));
         }
     }
 }
@@ -214,7 +208,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let reads = || device().map(|second| second.reads as f64);
     let server_cpu: f64 = trial.os_samples.iter().map(|second| second.server_total().cpu_seconds).sum();
     let has_cpu = !trial.os_samples.is_empty() && trial.transactions > 0;
-    let own = [
+    ByMetric::from_iter([
         (Metric::Tps, Some(trial.tps)),
         // Omits an imported worst second that exceeds the mean throughput.
         (Metric::WorstSecond, trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
@@ -234,8 +228,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
         (Metric::Late, Some(trial.late as f64)),
         (Metric::Skipped, Some(trial.skipped as f64)),
         (Metric::Checkpoints, Some(trial.checkpoints.len() as f64)),
-    ];
-    own.into_iter().collect()
+    ])
 }
 
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {

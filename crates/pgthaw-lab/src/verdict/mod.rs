@@ -17,8 +17,7 @@ pub use compare::{
     compute_sweep_comparison, is_twice,
 };
 pub use findings::{
-    Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
-    judge_import,
+    Circumstances, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts, judge_import,
 };
 pub use headline::render_sweep_headline;
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
@@ -31,5 +30,5 @@ pub use warm::{PassedSecond, WarmGoal, compute_until_warm};
 pub use warmers::{
     Interference, LeastShare, ServedSeconds, Traffic, WarmerRatio, compute_traffic, compute_warmer_ratios,
 };
-pub use warming::{ColdTrial, add_warming_figures, compute_warming, judge_curve, judge_samples, outline_trials};
+pub use warming::{add_warming_figures, compute_warming, judge_curve, judge_samples, outline_trials};
 pub use warnings::{find_others, warn_of_warmup};

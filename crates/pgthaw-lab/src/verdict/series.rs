@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -57,9 +57,7 @@ impl TrialSeries {
     pub fn new(trial: &SweepTrial, spans_max: u32) -> TrialSeries {
         let width = (trial.samples.len() as u32).div_ceil(spans_max.max(1)).max(1);
         let mut series = TrialSeries { width, ..TrialSeries::default() };
-        for span in trial.samples.chunks(width as usize) {
-            series.push(span);
-        }
+        trial.samples.chunks(width as usize).for_each(|span| series.push(span));
         if !trial.os_samples.is_empty() {
             let spans = spans_of(&series.second, &trial.os_samples, |sample| sample.second);
             series.machine = Some(compute_machine_series(&spans));
@@ -160,58 +158,41 @@ pub struct WaitSeries {
     pub processes: Column,
 }
 
-type Event = (Option<String>, Option<String>);
+type Event<'a> = (Option<&'a str>, Option<&'a str>);
 
 fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
-    let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
-    let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
-    for (event, observed) in spans.iter().flat_map(|span| &span.observed) {
-        *totals.entry(event).or_default() += u64::from(*observed);
+    let spans: Vec<Waits> = spans.iter().map(|span| Waits::total(*span)).collect();
+    let mut totals: BTreeMap<Event<'_>, u64> = BTreeMap::new();
+    for (event, observed) in spans.iter().flat_map(events_of) {
+        *totals.entry(event).or_default() += observed;
     }
-    let mut kinds: Vec<(&Event, u64)> = totals.into_iter().collect();
-    kinds.sort_by_key(|(_, observed)| std::cmp::Reverse(*observed));
+    let mut kinds: Vec<Event<'_>> = totals.keys().copied().collect();
+    kinds.sort_by_key(|event| std::cmp::Reverse(totals[event]));
     let shown = if kinds.len() > KINDS_MAX + 1 { KINDS_MAX } else { kinds.len() };
     let (own, left) = kinds.split_at(shown);
-    let series = |event: &Event, counted: &[&Event]| WaitSeries {
-        kind: event.0.clone(),
-        event: event.1.clone(),
-        processes: spans.iter().map(|span| (span.looks > 0).then(|| round(span.mean(counted)))).collect(),
+    let series = |(kind, event): Event<'_>, counted: &[Event<'_>]| WaitSeries {
+        kind: kind.map(str::to_owned),
+        event: event.map(str::to_owned),
+        processes: spans.iter().map(|span| (span.looks > 0).then(|| round(mean_processes(span, counted)))).collect(),
     };
-    let mut all: Vec<WaitSeries> = own.iter().map(|(event, _)| series(event, &[event])).collect();
+    let mut all: Vec<WaitSeries> = own.iter().map(|event| series(*event, &[*event])).collect();
     if !left.is_empty() {
-        let counted: Vec<&Event> = left.iter().map(|(event, _)| *event).collect();
-        all.push(series(&(Some("Others".into()), None), &counted));
+        all.push(series((Some("Others"), None), left));
     }
     all
 }
 
-#[derive(Clone, Debug, Default)]
-struct BackendWaits {
-    looks: u32,
-    observed: BTreeMap<Event, u32>,
+/// Events with their number of processes. Ignores background processes, which also wait when they are idle.
+fn events_of(waits: &Waits) -> impl Iterator<Item = (Event<'_>, u64)> {
+    let is_of_workload = |wait: &Wait| matches!(wait.backend.as_str(), "client backend" | "parallel worker");
+    let own = waits.waits.iter().filter(move |one| is_of_workload(&one.wait));
+    own.map(|one| ((one.wait.event_type.as_deref(), one.wait.event.as_deref()), one.observed.into()))
 }
 
-impl BackendWaits {
-    fn of(samples: &[WaitSample]) -> BackendWaits {
-        let Waits { looks, waits, .. } = Waits::total(samples);
-        let mut observed = BTreeMap::new();
-        for one in waits.into_iter().filter(|one| is_of_workload(&one.wait)) {
-            let known: &mut u32 = observed.entry((one.wait.event_type, one.wait.event)).or_default();
-            *known = known.saturating_add(one.observed);
-        }
-        BackendWaits { looks, observed }
-    }
-
-    fn mean(&self, counted: &[&Event]) -> f64 {
-        let observed = counted.iter().filter_map(|event| self.observed.get(event));
-        // Sums integers, because an empty sum of floats is -0.
-        observed.map(|seen| u64::from(*seen)).sum::<u64>() as f64 / f64::from(self.looks.max(1))
-    }
-}
-
-/// Ignores background processes, which also wait when they are idle.
-fn is_of_workload(wait: &Wait) -> bool {
-    matches!(wait.backend.as_str(), "client backend" | "parallel worker")
+fn mean_processes(waits: &Waits, counted: &[Event<'_>]) -> f64 {
+    let seen = events_of(waits).filter(|(event, _)| counted.contains(event));
+    // Sums integers, because an empty sum of floats is -0.
+    seen.map(|(_, observed)| observed).sum::<u64>() as f64 / f64::from(waits.looks.max(1))
 }
 
 /// A stall is compared with this many seconds before it.
@@ -234,8 +215,8 @@ pub struct Stall {
 fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
     let second = |place: usize| trial.samples.get(place).map_or(0, |sample| sample.second);
     let (from_second, until_second) = (second(span.steps.start).saturating_sub(1), second(span.steps.end - 1));
-    let within = |from: u32, until: u32| -> Vec<WaitSample> {
-        trial.wait_samples.iter().filter(|one| one.second > from && one.second <= until).cloned().collect()
+    let within = |from: u32, until: u32| {
+        Waits::total(trial.wait_samples.iter().filter(|one| one.second > from && one.second <= until))
     };
     let before = within(from_second.saturating_sub(SECONDS_BEFORE), from_second);
     let wait = find_wait(&within(from_second, until_second), &before, trial.point.clients);
@@ -249,12 +230,13 @@ fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
     }
 }
 
-fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Option<String> {
-    let (during, before) = (BackendWaits::of(during), BackendWaits::of(before));
-    let both = during.observed.keys().map(|event| (event, during.mean(&[event]), before.mean(&[event])));
+fn find_wait(during: &Waits, before: &Waits, clients: u32) -> Option<String> {
+    let events: BTreeSet<Event<'_>> = events_of(during).map(|(event, _)| event).collect();
+    let mean = |waits: &Waits, event| mean_processes(waits, &[event]);
+    let both = events.into_iter().map(|event| (event, mean(during, event), mean(before, event)));
     let most = both.max_by(|one, other| (one.1 - one.2).total_cmp(&(other.1 - other.2)));
     let ((kind, event), now, earlier) = most.filter(|most| most.1 - most.2 >= TELLING * f64::from(clients))?;
-    let what = match (kind.as_deref(), event.as_deref()) {
+    let what = match (kind, event) {
         (Some("Client"), _) => "waited for pgbench".to_owned(),
         (Some(kind), Some(event)) => format!("waited for {kind} {event}"),
         _ => "were running or ready to run".to_owned(),
@@ -421,10 +403,11 @@ mod stall_tests {
                 ..Waits::default()
             },
         };
-        let before: Vec<WaitSample> = (1..10).map(|second| sample(second, None, 32)).collect();
-        let told = find_wait(&[sample(10, Some("WALWrite"), 28)], &before, 8).unwrap();
+        let before = Waits::total(&(1..10).map(|second| sample(second, None, 32)).collect::<Vec<_>>());
+        let during = |event| Waits::total(&[event]);
+        let told = find_wait(&during(sample(10, Some("WALWrite"), 28)), &before, 8).unwrap();
         assert_eq!(told, "7.0 of 8 backends waited for LWLock WALWrite (0.0 before)");
-        assert_eq!(find_wait(&[sample(10, None, 33)], &before, 8), None);
+        assert_eq!(find_wait(&during(sample(10, None, 33)), &before, 8), None);
         let checkpoint = Checkpoint {
             began_after_seconds: 10.0,
             ended_after_seconds: 20.0,

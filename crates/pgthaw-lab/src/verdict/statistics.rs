@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::Serialize;
 
-pub use model::compute_median;
+use model::compute_median;
 
 pub const MIN_PAIRS: usize = 3;
 

@@ -181,8 +181,6 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
     (spread.repeats > 0).then_some(spread)
 }
 
-const CLIENTS: &str = "clients";
-
 /// Where the servers' time went at a point, as means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TimedPoint {
@@ -211,7 +209,7 @@ pub fn compute_timed_points(run: &SweepRun, points: &[PointSummary]) -> Vec<Time
         let time = summary.time.clone()?;
         let point = axes.as_ref().map(|axes| axes.point(summary.number.into()));
         let clients = point.as_ref().map(|point| point.clients);
-        let varied = run.varied.iter().zip(&summary.values).filter(|(axis, _)| axis.as_str() != CLIENTS);
+        let varied = run.varied.iter().zip(&summary.values).filter(|(axis, _)| axis.as_str() != "clients");
         let others: Vec<String> = varied.map(|(axis, value)| format!("{axis} {value}")).collect();
         let tps = summary.median(Metric::Tps);
         let is_closed = point.is_some_and(|point| point.rate.is_none());

@@ -2,10 +2,9 @@
 //! from then on no three consecutive seconds together reach this ratio, so that a short vacuum is no relapse. A cold
 //! plateau of throughput is as steady as a warm one.
 
-use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
-use model::WARM_SHARE;
+use model::{WARM_SHARE, compute_running_median};
 
 /// Minimum number of blocks read in a cold tenth of a second. Interpolation may divide the read of one block between
 /// two tenths.
@@ -53,15 +52,9 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
     (sustained..windows.len()).find(|second| is_warm(&samples[*second..=*second]))
 }
 
-const WINDOW_SECONDS: usize = 3;
-
-/// Smooths the throughput: one fast second does not count.
-pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
-    let half = WINDOW_SECONDS / 2;
-    let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
-    let median =
-        |window: &[Sample]| statistics::compute_median(window.iter().map(|one| one.transactions as f64).collect());
-    (0..samples.len()).filter_map(|index| median(window(index))).collect()
+/// Smooths the throughput over three seconds: one fast second does not count.
+pub fn smooth_throughput(samples: &[Sample]) -> Vec<f64> {
+    compute_running_median(&samples.iter().map(|one| one.transactions as f64).collect::<Vec<_>>(), 1)
 }
 
 /// Transactions until `instant`, assuming an even pace within each second.
@@ -238,7 +231,7 @@ pub(super) mod tests {
     }
 
     pub fn compute_seconds_to(samples: &[Sample], share: f64, steady_tps: f64) -> Option<f64> {
-        let smooth = compute_running_median(samples);
+        let smooth = smooth_throughput(samples);
         let is_there = |(sample, smooth): (&Sample, &f64)| smooth.min(sample.transactions as f64) >= share * steady_tps;
         samples.iter().zip(&smooth).position(is_there).map(|index| index as f64)
     }

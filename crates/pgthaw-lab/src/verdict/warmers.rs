@@ -4,11 +4,12 @@ use serde::Serialize;
 
 use super::metric::Metric;
 use super::outline::TrialOutline;
-use super::statistics::{Limits, Ratio, Spread, compute_median, compute_ratio};
+use super::statistics::{Limits, Ratio, Spread, compute_ratio};
 use super::summary::PointSummary;
 use super::warm::served_by;
 use super::warming::{group_of, limits_of};
 use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
+use model::compute_median;
 
 const BOUND: &str = "bound";
 
@@ -41,7 +42,12 @@ pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<War
     cells.sort_by_key(|trials| trials.iter().map(|trial| trial.number).min());
     let other_axes: Vec<String> =
         run.varied.iter().filter(|axis| ![STRATEGY, "side"].contains(&axis.as_str())).cloned().collect();
-    cells.iter().flat_map(|trials| Cell::new(trials, &other_axes).ratios()).collect()
+    let ratios = |trials: &Vec<&TrialOutline>| {
+        let label = if other_axes.is_empty() { String::new() } else { trials[0].point.render(&other_axes) };
+        let is_idle = trials.iter().filter_map(|trial| trial.warming.as_ref()).any(|warming| warming.brought.is_some());
+        Cell { trials, label, is_idle }.ratios()
+    };
+    cells.iter().flat_map(ratios).collect()
 }
 
 struct Cell<'a> {
@@ -51,16 +57,9 @@ struct Cell<'a> {
 }
 
 impl Cell<'_> {
-    fn new<'a>(trials: &'a [&'a TrialOutline], other_axes: &[String]) -> Cell<'a> {
-        let label = trials.first().filter(|_| !other_axes.is_empty()).map(|trial| trial.point.render(other_axes));
-        let is_idle = trials.iter().filter_map(|trial| trial.warming.as_ref()).any(|warming| warming.brought.is_some());
-        Cell { trials, label: label.unwrap_or_default(), is_idle }
-    }
-
     fn ratios(&self) -> Vec<WarmerRatio> {
         let names = self.trials.iter().map(|trial| (trial.number, trial.point.strategy.as_str()));
-        let mut names: Vec<(u32, &str)> = names.collect();
-        names.sort_unstable();
+        let mut names: BTreeSet<(u32, &str)> = names.collect();
         let mut known = BTreeSet::new();
         names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);

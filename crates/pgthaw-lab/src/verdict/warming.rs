@@ -2,29 +2,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::metric::{ByMetric, Metric};
 use super::outline::TrialOutline;
-use super::statistics::{Limits, compute_median};
-use super::warm::{SUSTAINED_SECONDS, compute_running_median, compute_warm_after, served_by};
-use crate::study::{
-    Brought, Climb, Point, RESIDENT_SHARE, RelationResidency, Sample, SweepRun, SweepTrial, Warming, WarmingFigures,
-};
+use super::statistics::Limits;
+use super::warm::{SUSTAINED_SECONDS, compute_warm_after, served_by, smooth_throughput};
+use crate::study::{Brought, Climb, Point, RESIDENT_SHARE, Sample, SweepRun, SweepTrial, Warming, WarmingFigures};
 use host::units::Bytes;
-use model::{Collector, Facts, Judgement, Series, judge};
+use model::{Facts, Judgement, Series, compute_median, judge};
 
-#[derive(Debug)]
-pub struct ColdTrial<'a> {
-    pub samples: &'a [Sample],
-    pub foreground_tenths: Vec<Bytes>,
-    pub block_size: Bytes,
-    /// Size of the warm page cache, and the disk's minimum time to load it.
-    pub wanted_bytes: Option<Bytes>,
-    pub bound_seconds: Option<f64>,
-    pub residency: Vec<RelationResidency>,
-    pub judgement: Result<Judgement, String>,
-}
-
-pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
-    let ColdTrial { samples, foreground_tenths, wanted_bytes, bound_seconds, residency, .. } = cold;
-    let warm_after_seconds = compute_warm_after(samples, &foreground_tenths, cold.block_size);
+/// Evaluates the seconds of a cold trial. The caller knows the warm page cache's size, the bound and the residency.
+pub fn compute_warming(
+    samples: &[Sample],
+    foreground_tenths: Vec<Bytes>,
+    block_size: Bytes,
+    judgement: Result<Judgement, String>,
+) -> Warming {
+    let warm_after_seconds = compute_warm_after(samples, &foreground_tenths, block_size);
     let served: Vec<u64> = samples.iter().map(|sample| sample.transactions).collect();
     let figures = WarmingFigures {
         measured_seconds: samples.len() as u32,
@@ -33,13 +24,11 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
         served: served.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)),
         warm_tps: warm_after_seconds.and_then(|warm| compute_warm_tps(samples, warm)),
         climb: compute_climb(samples),
-        wanted_bytes,
-        bound_seconds,
-        judgement: cold.judgement.clone().ok(),
-        no_verdict: cold.judgement.err(),
+        no_verdict: judgement.as_ref().err().cloned(),
+        judgement: judgement.ok(),
         ..WarmingFigures::default()
     };
-    Warming { figures, foreground_tenths, residency, looks: Vec::new() }
+    Warming { figures, foreground_tenths, ..Warming::default() }
 }
 
 fn compute_warm_tps(samples: &[Sample], warm_after: f64) -> Option<f64> {
@@ -48,7 +37,7 @@ fn compute_warm_tps(samples: &[Sample], warm_after: f64) -> Option<f64> {
 }
 
 fn compute_climb(samples: &[Sample]) -> Vec<Climb> {
-    let levels = samples.iter().zip(compute_running_median(samples)).zip(0_u32..);
+    let levels = samples.iter().zip(smooth_throughput(samples)).zip(0_u32..);
     let mut climb: Vec<Climb> = Vec::new();
     for ((sample, smooth), before) in levels {
         let tps = smooth.min(sample.transactions as f64);
@@ -193,7 +182,7 @@ pub fn group_of(point: &Point) -> String {
 
 /// Without `block_size`, the reads are unknown.
 fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Series, model::Error> {
-    let mut collector = Collector::new(1.0);
+    let mut collector = Series::new(1.0);
     for sample in samples {
         let end = f64::from(sample.second);
         let reads = block_size.map(|block| sample.foreground_read_bytes.0 as f64 / block.0.max(1) as f64);
@@ -259,15 +248,10 @@ mod tests {
         let samples: Vec<Sample> =
             (1..).zip(seconds).map(|(second, (count, blocks))| sample(second, count, blocks * BLOCK.0)).collect();
         let blocks = [[10; 10], [5; 10], [4, 3, 2, 1, 0, 0, 0, 0, 0, 0], [0; 10], [0; 10], [0; 10]];
-        compute_warming(ColdTrial {
-            samples: &samples,
-            foreground_tenths: blocks.as_flattened().iter().map(|blocks| Bytes(blocks * BLOCK.0)).collect(),
-            block_size: BLOCK,
-            wanted_bytes: Some(Bytes(9000)),
-            bound_seconds: Some(1.2),
-            residency: Vec::new(),
-            judgement: Err("too short".to_owned()),
-        })
+        let tenths = blocks.as_flattened().iter().map(|blocks| Bytes(blocks * BLOCK.0)).collect();
+        let mut warming = compute_warming(&samples, tenths, BLOCK, Err("too short".to_owned()));
+        (warming.figures.wanted_bytes, warming.figures.bound_seconds) = (Some(Bytes(9000)), Some(1.2));
+        warming
     }
 
     #[test]

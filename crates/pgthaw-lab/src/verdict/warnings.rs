@@ -31,9 +31,8 @@ pub struct DeviceRates {
 impl DeviceRates {
     fn highest<S>(samples: &[S], bytes: impl Fn(&S) -> u64, requests: impl Fn(&S) -> u64) -> DeviceRates {
         let highest = |of: &dyn Fn(&S) -> u64| {
-            let window =
-                |window: &[S]| window.iter().map(|second| of(second) as f64).sum::<f64>() / RATE_SECONDS as f64;
-            samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
+            let sum = |window: &[S]| window.iter().map(|second| of(second) as f64).sum::<f64>();
+            samples.windows(RATE_SECONDS).map(sum).fold(0.0, f64::max) / RATE_SECONDS as f64
         };
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
@@ -85,9 +84,8 @@ pub fn warn_of_warmup(run: &SweepRun) -> Vec<String> {
              choose a smaller scale"
         )
     };
-    let has_nothing = run.axes().is_some_and(|axes| axes.strategy.iter().any(|one| one == NOTHING));
-    let seconds = run.axes().and_then(|axes| axes.point(0).seconds);
-    let short_trials = found.forecast.as_ref().filter(|_| has_nothing).zip(seconds);
+    let axes = run.axes().filter(|axes| axes.strategy.iter().any(|one| one == NOTHING));
+    let short_trials = found.forecast.as_ref().zip(axes.and_then(|axes| axes.point(0).seconds));
     let short_trials =
         short_trials.and_then(|(forecast, seconds)| warn_of_short_trials(forecast, seconds, until_steady));
     let all = [until_steady.then(|| ended_early.to_owned()), is_short.then(short_of_memory), short_trials];

@@ -29,10 +29,7 @@ pub struct AgentArguments {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Show the state of the agent of this server
-    Status {
-        #[command(flatten)]
-        place: SnapshotPlace,
-    },
+    Status(SnapshotPlace),
     /// Create the schema pgthaw for the warm set, on the primary
     ///
     /// Also creates the extensions pg_buffercache and pg_prewarm. Needs a superuser.
@@ -40,10 +37,7 @@ pub enum Action {
     /// Write the whole warm set, before a switchover
     ///
     /// Takes a snapshot first.
-    PrepareSwitchover {
-        #[command(flatten)]
-        place: SnapshotPlace,
-    },
+    PrepareSwitchover(SnapshotPlace),
     /// Write a snapshot's changes into the table of the warm set
     #[command(hide = true)]
     Share {
@@ -56,20 +50,17 @@ pub enum Action {
     #[command(hide = true)]
     Record {
         #[arg(long, value_parser = parse_history)]
-        history: HistoryLength,
+        history: Duration,
         #[command(flatten)]
         place: SnapshotPlace,
     },
     /// Store the primary's warm set as a snapshot, and compute the warmth
     #[command(hide = true)]
-    Receive {
-        #[command(flatten)]
-        place: SnapshotPlace,
-    },
+    Receive(SnapshotPlace),
 }
 
 /// Options of the running agent.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArguments {
     /// Time between snapshots, 1s to 24h (default 5min)
     ///
@@ -82,7 +73,7 @@ pub struct RunArguments {
     ///
     /// For `waits --from` and `top --at`. At most 500 MB, beside the snapshots.
     #[arg(long, value_name = "TIME", default_value = "7d", hide_default_value = true, hide_short_help = true, value_parser = parse_history)]
-    pub history: HistoryLength,
+    pub history: Duration,
 
     /// Serve /metrics, /ready and /status at this address
     ///
@@ -138,28 +129,6 @@ pub struct ReadyArguments {
     pub place: SnapshotPlace,
 }
 
-impl AgentArguments {
-    pub fn named(&self) -> ConnectionArguments {
-        match &self.action {
-            None => self.run.place.connection.clone(),
-            Some(Action::Setup(setup)) => setup.connection.clone(),
-            Some(
-                Action::Status { place }
-                | Action::PrepareSwitchover { place }
-                | Action::Share { place, .. }
-                | Action::Record { place, .. }
-                | Action::Receive { place },
-            ) => place.connection.clone(),
-        }
-    }
-}
-
-impl ReadyArguments {
-    pub fn named(&self) -> ConnectionArguments {
-        self.place.connection.clone()
-    }
-}
-
 fn parse_time(text: &str) -> Result<Duration, String> {
     let time: SignedDuration = text.parse().map_err(|error| format!("{error} (such as 5min or 60s)"))?;
     match time.as_secs() {
@@ -168,17 +137,14 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `None`: off.
-#[derive(Clone, Copy, Debug)]
-pub struct HistoryLength(pub Option<Duration>);
-
-fn parse_history(text: &str) -> Result<HistoryLength, String> {
+/// Zero if `off`.
+fn parse_history(text: &str) -> Result<Duration, String> {
     if text == "off" {
-        return Ok(HistoryLength(None));
+        return Ok(Duration::ZERO);
     }
     let time = text.parse::<Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
     match time.map_err(|error| format!("{error} (such as 7d, 12h or off)"))? {
-        time if (1..=366 * 24).contains(&time.as_hours()) => Ok(HistoryLength(Some(time.unsigned_abs()))),
+        time if (1..=366 * 24).contains(&time.as_hours()) => Ok(time.unsigned_abs()),
         _ => Err("must be 1h to 366d, or off".to_owned()),
     }
 }

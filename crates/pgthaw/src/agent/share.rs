@@ -1,13 +1,13 @@
 //! Steps of the agent that use the table of the warm set or the history.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 
-use super::arguments::HistoryLength;
 use super::status::{name_of, render_history_name};
 use crate::snapshot::take_into;
 use crate::top::record_history;
@@ -77,13 +77,13 @@ async fn write(target: &Target, map: &Map, everything: bool, is_partial: bool) -
         "rows": share.changed.len(),
         "removed": share.gone.len(),
         "postponed": share.postponed,
-        "is_colder": share.is_colder(),
+        "is_colder": share.state.is_none(),
         "bytes": share.written,
         "bytes_text": share.written.to_string(),
     })))
 }
 
-pub async fn record(history: HistoryLength, place: &SnapshotPlace) -> Result<ExitStatus> {
+pub async fn record(history: Duration, place: &SnapshotPlace) -> Result<ExitStatus> {
     // The agent may get SIGKILL.
     set_parent_process_death_signal(Some(Signal::TERM))?;
     let target = Target::open(&place.connection).await?;
@@ -91,7 +91,7 @@ pub async fn record(history: HistoryLength, place: &SnapshotPlace) -> Result<Exi
     let directory = place.snapshots.open().cluster_directory(server.facts.system_identifier);
     let name = name_of(&server.describe(), place.connection.container.as_deref());
     let path = directory.join(render_history_name(&name));
-    record_history(target, HistoryWriter::new(path, history.0.unwrap_or_default())).await?;
+    record_history(target, HistoryWriter::new(path, history)).await?;
     Ok(ExitStatus::Done)
 }
 
@@ -105,7 +105,7 @@ pub async fn receive(place: &SnapshotPlace, output: OutputArguments) -> Result<E
         return Ok(ExitStatus::Done);
     };
     drop(connection);
-    let now = read_current_map(&target, &store, output.without_progress()).await?;
+    let now = read_current_map(&target, &store, false).await?;
     let (identifier, rows) = (set.state.system_identifier, set.rows.len() + set.refused);
     if identifier != now.source.system_identifier {
         bail!(Error::WarmSetOfOther { identifier });

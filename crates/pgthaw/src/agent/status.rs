@@ -147,12 +147,9 @@ impl StatusPlace {
         })??;
         let previous = read(&found, name);
         // `agent status` holds the lock for a moment.
-        let is_locked = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-        let is_own = (0..LOCK_TRIES).any(|_| {
-            is_locked() || {
-                std::thread::sleep(LOCK_PAUSE);
-                false
-            }
+        let is_own = (0..LOCK_TRIES).any(|earlier| {
+            std::thread::sleep(LOCK_PAUSE * earlier.min(1));
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
         });
         if !is_own {
             bail!(AgentError::Another { pid: previous.map_or(0, |status| status.pid) });

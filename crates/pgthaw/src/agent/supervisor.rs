@@ -22,7 +22,7 @@ use super::share::{KEPT, OWN_LABEL};
 use super::status::{AgentError, AgentState, AgentStatus, StatusPlace, judge, name_of};
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, connect_to_meant, describe};
 use command::hear_signals;
-use command::http::{Listener, METRICS_TYPE, PLAIN, Page, StatusCode, Token, Uri, find_in_pairs};
+use command::http::{Listener, METRICS_TYPE, PLAIN, StatusCode, Uri, find_in_pairs, respond};
 use host::linux::process::{read_cpu_time, read_family_cpu_time};
 use host::linux::threads::lock;
 use host::units::Bytes;
@@ -147,6 +147,8 @@ impl Running {
     }
 }
 
+/// A time `next_` of `None` is now.
+#[derive(Default)]
 struct Agent {
     arguments: RunArguments,
     /// Options for the server and the snapshots, as each step gets them, and the password of a connection string.
@@ -157,20 +159,20 @@ struct Agent {
     session: Option<(Server, PgConnection)>,
     running: Option<Running>,
     recorder: Option<Running>,
-    next_record: Instant,
+    next_record: Option<Instant>,
     look: Option<ServerLook>,
-    next_connect: Instant,
+    next_connect: Option<Instant>,
     warm_tries: u32,
     /// Server's start time when last seen as a standby.
     standby_start: Option<f64>,
     /// Received WAL and when it was seen, until it is replayed.
     received_wal: VecDeque<(Instant, i64)>,
-    next_warm: Instant,
+    next_warm: Option<Instant>,
     /// Snapshot from the primary, to be restored after a promotion.
     finish: Option<String>,
-    next_take: Instant,
-    next_receive: Instant,
-    next_peek: Instant,
+    next_take: Option<Instant>,
+    next_receive: Option<Instant>,
+    next_peek: Option<Instant>,
     /// Snapshot to load on a standby, and the newest from the primary.
     wanted: Option<String>,
     received: Option<String>,
@@ -179,7 +181,7 @@ struct Agent {
     missing_before: Option<u64>,
     fruitless: u32,
     to_share: Option<PathBuf>,
-    written: Instant,
+    written: Option<Instant>,
     output: OutputArguments,
 }
 
@@ -195,44 +197,15 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> Result
     }));
     let endpoint = match arguments.listen {
         Some(address) => {
-            let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-            let listener = Listener::bind(address, token).await?;
+            let listener = Listener::bind(address, arguments.token_file.as_deref()).await?;
             terminal::print_remark(&format!("metrics: http://{}/metrics", listener.address()?));
             Some(tokio::spawn(serve(listener, Arc::clone(&status))))
         }
         None => None,
     };
-    let now = Instant::now();
     let (words, password) = words_of(&arguments)?;
-    let mut agent = Agent {
-        words,
-        password,
-        arguments,
-        status,
-        place: None,
-        session: None,
-        running: None,
-        recorder: None,
-        next_record: now,
-        look: None,
-        next_connect: now,
-        warm_tries: 0,
-        standby_start: None,
-        received_wal: VecDeque::new(),
-        next_warm: now,
-        finish: None,
-        next_take: now,
-        next_receive: now,
-        next_peek: now,
-        wanted: None,
-        received: None,
-        loaded: None,
-        missing_before: None,
-        fruitless: 0,
-        to_share: None,
-        written: now,
-        output,
-    };
+    let written = Some(Instant::now());
+    let mut agent = Agent { arguments, words, password, status, output, written, ..Agent::default() };
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     notify(NotifyState::Ready);
@@ -268,36 +241,39 @@ impl Agent {
             Err(error) => {
                 (self.session, self.look) = (None, None);
                 let is_in_container = self.arguments.place.connection.container.is_some();
-                self.next_connect = Instant::now() + if is_in_container { RETRY_IN_CONTAINER } else { RETRY };
+                self.next_connect =
+                    Instant::now().checked_add(if is_in_container { RETRY_IN_CONTAINER } else { RETRY });
                 self.fail("connect", describe(&error));
                 if !self.running.as_ref().is_some_and(|running| running.step.is_warming()) {
                     self.enter(AgentState::Waiting);
                 }
             }
         }
-        if self.written.elapsed() >= STATUS_INTERVAL {
+        if self.written.is_none_or(|at| at.elapsed() >= STATUS_INTERVAL) {
             self.write();
         }
         Ok(())
     }
 
     async fn look(&mut self) -> Result<ServerLook> {
-        if self.session.is_none() {
-            tokio::time::sleep_until(self.next_connect.into()).await;
-            // A restarted container has other processes.
-            self.arguments.place.connection.found = Arc::default();
-            let server = connect_to_meant(&self.arguments.place.connection).await?;
-            let connection = server.connect_to(&server.database).await?;
-            self.session = Some((server, connection));
-        }
-        let Some((server, connection)) = &mut self.session else { anyhow::bail!("there is no session") };
+        let (server, connection) = match &mut self.session {
+            Some(session) => session,
+            none => {
+                tokio::time::sleep_until(self.next_connect.unwrap_or_else(Instant::now).into()).await;
+                // A restarted container has other processes.
+                self.arguments.place.connection.found = Arc::default();
+                let server = connect_to_meant(&self.arguments.place.connection).await?;
+                let connection = server.connect_to(&server.database).await?;
+                none.insert((server, connection))
+            }
+        };
         let look = read_server_look(connection).await?;
-        if look.in_recovery && self.next_peek <= Instant::now() {
-            self.next_peek = Instant::now() + RECEIVE_INTERVAL;
+        if look.in_recovery && is_due(self.next_peek) {
+            self.next_peek = Instant::now().checked_add(RECEIVE_INTERVAL);
             // The step `Receive` reports errors.
             let state = read_warm_state(connection).await.ok().flatten();
             if state.is_some_and(|state| Some(state.taken_at) != lock(&self.status).snapshot_taken_at) {
-                self.next_receive = Instant::now();
+                self.next_receive = None;
             }
         }
         let cluster = server.facts.system_identifier;
@@ -332,7 +308,7 @@ impl Agent {
                 status.failing.clear();
                 (status.warmth, status.wanted_bytes, status.missing_bytes) = (None, None, None);
                 self.warm_tries = 0;
-                self.next_warm = Instant::now();
+                self.next_warm = None;
             }
         }
         let is_promoted = !look.in_recovery && self.standby_start.take() == Some(look.start);
@@ -356,8 +332,7 @@ impl Agent {
             return Ok(());
         }
         if !is_restored {
-            let is_due = self.next_warm <= Instant::now();
-            return if is_due { self.start(Step::Warm { gently: look.in_recovery }) } else { Ok(()) };
+            return if is_due(self.next_warm) { self.start(Step::Warm { gently: look.in_recovery }) } else { Ok(()) };
         }
         if let Some(name) = self.finish.take() {
             self.wanted = None;
@@ -394,10 +369,9 @@ impl Agent {
             self.missing_before = lock(&self.status).missing_bytes.map(|missing| missing.0);
             return Some(Step::Load(name));
         }
-        let now = Instant::now();
         match look.in_recovery {
-            true if self.next_receive <= now => Some(Step::Receive),
-            _ if self.next_take <= now => Some(Step::Take),
+            true if is_due(self.next_receive) => Some(Step::Receive),
+            _ if is_due(self.next_take) => Some(Step::Take),
             _ => None,
         }
     }
@@ -425,16 +399,18 @@ impl Agent {
     }
 
     async fn record(&mut self) {
-        let Some(length) = self.arguments.history.0 else { return };
-        let now = Instant::now();
+        let length = self.arguments.history;
+        if length.is_zero() {
+            return;
+        }
         if let Some(ended) = self.recorder.take_if(|recorder| recorder.task.is_finished()) {
             let answer = ended.task.await.unwrap_or_else(|error| Err(error.to_string()));
             self.fail(HISTORY, answer.map_or_else(|error| error, |_| "it ended".to_owned()));
-            self.next_record = now + RECORD_PAUSE;
+            self.next_record = Instant::now().checked_add(RECORD_PAUSE);
         }
         match &self.recorder {
             Some(recorder) if recorder.started.elapsed() > RECORDS => self.succeed(HISTORY),
-            None if self.next_record <= now => match self.spawn(Step::Record(length.as_secs() / 3600)) {
+            None if is_due(self.next_record) => match self.spawn(Step::Record(length.as_secs() / 3600)) {
                 Ok(recorder) => self.recorder = Some(recorder),
                 Err(error) => self.fail("start", describe(&error)),
             },
@@ -458,23 +434,22 @@ impl Agent {
     }
 
     async fn digest(&mut self) {
-        if !self.running.as_ref().is_some_and(|running| running.task.is_finished()) {
-            return;
-        }
-        let Some(Running { step, processor_time, stopped, task, .. }) = self.running.take() else { return };
+        let ended = self.running.take_if(|running| running.task.is_finished());
+        let Some(Running { step, processor_time, stopped, task, .. }) = ended else { return };
         let answer = task.await.unwrap_or_else(|error| Err(error.to_string()));
         let rest = (read_steps_time().saturating_sub(processor_time) * REST).min(REST_MAX);
         let every = self.arguments.every;
         match &step {
-            Step::Take => self.next_take = Instant::now() + every.unwrap_or(rest.max(EVERY)),
+            Step::Take => self.next_take = Instant::now().checked_add(every.unwrap_or(rest.max(EVERY))),
             Step::Receive => {
-                self.next_receive = Instant::now() + RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
+                let pause = RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
+                self.next_receive = Instant::now().checked_add(pause);
             }
-            Step::Share(_) if every.is_none() => self.next_take += rest,
+            Step::Share(_) if every.is_none() => self.next_take = self.next_take.map(|at| at + rest),
             Step::Share(_) | Step::Record(_) => {}
             Step::Warm { .. } | Step::Finish(_) | Step::Load(_) => {
                 lock(&self.status).restores += 1;
-                self.next_receive = Instant::now();
+                self.next_receive = None;
             }
         }
         if stopped.is_some() {
@@ -483,7 +458,7 @@ impl Agent {
         }
         if matches!(step, Step::Warm { .. }) && stopped.is_none() {
             self.warm_tries += 1;
-            self.next_warm = Instant::now() + WARM_PAUSE;
+            self.next_warm = Instant::now().checked_add(WARM_PAUSE);
             lock(&self.status).is_restored = answer.is_ok() || self.warm_tries >= WARM_TRIES;
         }
         match answer {
@@ -558,27 +533,21 @@ impl Agent {
     }
 
     fn enter(&mut self, state: AgentState) {
-        let is_new = {
-            let mut status = lock(&self.status);
-            let is_new = status.state != state;
-            if is_new {
-                (status.state, status.since) = (state, Timestamp::now());
-            }
-            is_new
-        };
-        if is_new {
+        let mut status = lock(&self.status);
+        if status.state != state {
+            (status.state, status.since) = (state, Timestamp::now());
+            drop(status);
             self.say(state.name());
             self.write();
         }
     }
 
-    fn fail(&mut self, step: &str, error: String) {
-        let is_new = {
-            let mut status = lock(&self.status);
-            *status.errors.entry(step.to_owned()).or_default() += 1;
-            status.failing.insert(step.to_owned(), error.clone()).as_ref() != Some(&error)
-        };
-        if is_new {
+    fn fail(&self, step: &str, error: String) {
+        let mut status = lock(&self.status);
+        *status.errors.entry(step.to_owned()).or_default() += 1;
+        let before = status.failing.insert(step.to_owned(), error.clone());
+        drop(status);
+        if before.as_ref() != Some(&error) {
             self.say(&format!("{step} failed: {error}"));
         }
     }
@@ -594,12 +563,9 @@ impl Agent {
     }
 
     fn write(&mut self) {
-        self.written = Instant::now();
-        let status = {
-            let mut status = lock(&self.status);
-            status.written_at = Timestamp::now();
-            status.clone()
-        };
+        self.written = Some(Instant::now());
+        lock(&self.status).written_at = Timestamp::now();
+        let status = lock(&self.status).clone();
         // A full disk does not end the agent.
         let _ = self.place.as_ref().map(|place| place.write(&status));
     }
@@ -621,6 +587,10 @@ impl Agent {
         }
         self.enter(AgentState::Stopped);
     }
+}
+
+fn is_due(next: Option<Instant>) -> bool {
+    next.is_none_or(|at| at <= Instant::now())
 }
 
 /// Processor time of the ended steps.
@@ -655,7 +625,7 @@ fn words_of(arguments: &RunArguments) -> Result<(Vec<String>, Option<String>)> {
         ("--as", system_user.clone()),
         ("--data-dir", data_dir.as_ref().map(path)),
         ("--container", container.clone()),
-        ("--dir", arguments.place.snapshots.directory().map(path)),
+        ("--dir", arguments.place.snapshots.directory.as_ref().map(path)),
     ];
     let single = single.into_iter().filter_map(|(option, value)| Some(format!("{option}={}", value?)));
     let mut words: Vec<String> = single.chain(["--no-password".to_owned()]).collect();
@@ -673,21 +643,19 @@ fn words_of(arguments: &RunArguments) -> Result<(Vec<String>, Option<String>)> {
 async fn serve(listener: Listener, status: Arc<Mutex<AgentStatus>>) {
     let page = move |uri: &Uri| {
         let status = lock(&status).clone();
-        let ok = |kind: &'static str, body: String| Some(Page { status: StatusCode::OK, kind, body });
+        let ok = |kind: &'static str, body: String| Some(respond(StatusCode::OK, kind, body));
         match uri.path() {
             "/metrics" => ok(METRICS_TYPE, render_metrics(&status)),
             "/status" => ok("application/json", serde_json::to_string_pretty(&status).unwrap_or_default()),
             "/ready" => {
                 let least = find_in_pairs(uri.query().unwrap_or_default(), "min");
                 let least = least.map_or(Ok(READY_SHARE), |text| parse_share(&text));
-                let (status, body) = match least {
+                let (status, body) = match least.map(|least| judge(&status, least)) {
                     Err(error) => (StatusCode::BAD_REQUEST, format!("min {error}")),
-                    Ok(least) => match judge(&status, least) {
-                        (true, text) => (StatusCode::OK, text),
-                        (false, text) => (StatusCode::SERVICE_UNAVAILABLE, text),
-                    },
+                    Ok((true, text)) => (StatusCode::OK, text),
+                    Ok((false, text)) => (StatusCode::SERVICE_UNAVAILABLE, text),
                 };
-                Some(Page { status, kind: PLAIN, body: body + "\n" })
+                Some(respond(status, PLAIN, body + "\n"))
             }
             _ => None,
         }

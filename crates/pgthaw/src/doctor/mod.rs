@@ -66,7 +66,13 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     let list: Vec<Value> = answer.chain(capabilities.iter().map(|one| json!(one))).collect();
     terminal::print_answer(&list, output.json, || terminal::render_doctor(&capabilities, &readiness))?;
     let found = capabilities.iter().map(|one| (one.name, one.ok)).chain([(terminal::VERDICT, readiness.is_complete())]);
-    let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(&arguments, name);
+    let is_required = |name: &str| match name {
+        _ if arguments.require.iter().any(|required| required == name) => true,
+        "server" => named.says_anything(),
+        "data-dir" => named.names_directory(),
+        _ => false,
+    };
+    let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(name);
     let missing: Vec<&str> = found.filter(is_missing).map(|(name, _)| name).collect();
     if missing.is_empty() {
         let is_useless = arguments.require.is_empty() && !readiness.is_anything_possible();
@@ -90,14 +96,4 @@ fn check_all(checked: Checked) -> Vec<Capability> {
     capabilities.push(check_pgbench());
     capabilities.extend(check_programs());
     capabilities
-}
-
-fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
-    let named = arguments.named();
-    match name {
-        _ if arguments.require.iter().any(|required| required == name) => true,
-        "server" => named.says_anything(),
-        "data-dir" => named.names_directory(),
-        _ => false,
-    }
 }

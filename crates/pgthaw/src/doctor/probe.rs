@@ -3,7 +3,7 @@
 use crate::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::warm_progress::end_in_good_order;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
-use cache::warm::probe::{DeviceRecord, Measurement, Probe, ProfileStore, find_sample_files};
+use cache::warm::probe::{DeviceRecord, Measurement, ProfileStore, find_sample_files, probe_device};
 use cache::warm::restore::join_cgroups;
 use cache::warm::{Control, Error};
 use command::{find_limit, find_profile};
@@ -38,8 +38,7 @@ pub async fn run_probe(
     let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
     let progress = Progress::steps("probing", 0, output.shows_progress());
     let shown = progress.clone();
-    let measured = tokio::task::spawn_blocking(move || measure(&directory, budget, &control, &shown));
-    let measured = measured.await;
+    let measured = tokio::task::spawn_blocking(move || measure(&directory, budget, &control, &shown)).await;
     progress.finish();
     let Some(record) = measured?? else { return Ok(ExitStatus::Because(ErrorKind::Interrupted)) };
     let path = ProfileStore::open().keep(&record)?;
@@ -65,11 +64,7 @@ fn measure(
         progress.say(what);
     };
     let before = read_device_counters(device.number)?;
-    let Some(measurement) =
-        (Probe { directory: &directory.files, files: &files, budget, control, progress: &tell }).run()?
-    else {
-        return Ok(None);
-    };
+    let Some(measurement) = probe_device(&directory.files, &files, budget, control, &tell)? else { return Ok(None) };
     remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
     if measurement.has_read_twice {
         remarks.push(

@@ -78,16 +78,6 @@ enum FilmCommand {
     },
 }
 
-impl FilmArguments {
-    pub fn named(&self) -> ConnectionArguments {
-        match &self.command {
-            FilmCommand::Record(RecordArguments { connection, .. })
-            | FilmCommand::Show { connection, .. }
-            | FilmCommand::Drop { connection, .. } => connection.clone(),
-        }
-    }
-}
-
 pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         FilmCommand::Record(arguments) => return record(arguments, output).await,
@@ -111,11 +101,8 @@ fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputA
     if let Some(html) = html {
         document::write_report(html, &render_film_page(path, header, &summary), false)?;
     }
-    match output.json {
-        true => terminal::print_json(&render_film_summary_json(path, header, &summary))?,
-        false => terminal::print_line(&render_film(path, header, &summary, Canvas::of_stdout(false))),
-    }
-    Ok(())
+    let answer = render_film_summary_json(path, header, &summary);
+    Ok(terminal::print_answer(&answer, output.json, || render_film(path, header, &summary, Canvas::of_stdout(false)))?)
 }
 
 fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
@@ -124,11 +111,10 @@ fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
         FilmLine { generation, header }
     };
     let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();
-    match output.json {
-        true => terminal::print_json(&render_films_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, named.connection)),
-        false => terminal::print_line(&render_films(&lines, named.cluster, Canvas::of_stdout(false))),
-    }
+    terminal::print_answer(&render_films_json(&lines), output.json, || match lines.is_empty() {
+        true => render_none(&named.store, named.connection),
+        false => render_films(&lines, named.cluster, Canvas::of_stdout(false)),
+    })?;
     Ok(())
 }
 
@@ -148,11 +134,8 @@ fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow
     }
     let forget = |one: Generation| named.store.forget(&one).map(|()| one.name);
     let dropped: Vec<String> = films.into_iter().map(forget).collect::<Result<_, Error>>()?;
-    match output.json {
-        true => terminal::print_json(&json!({ "dropped": dropped }))?,
-        false => dropped.iter().for_each(|name| terminal::print_line(&format!("dropped film {name}"))),
-    }
-    Ok(())
+    let lines = || dropped.iter().map(|name| format!("dropped film {name}")).collect::<Vec<_>>().join("\n");
+    Ok(terminal::print_answer(&json!({ "dropped": dropped }), output.json, lines)?)
 }
 
 #[derive(Debug)]
@@ -280,14 +263,8 @@ impl RecordedAs<'_> {
     }
 
     /// `job` is the command line; it is empty for sessions.
-    pub async fn begin(
-        &self,
-        target: &Target,
-        wanted: Wanted,
-        job: String,
-        output: OutputArguments,
-    ) -> anyhow::Result<Recording> {
-        let map = read_current_map(target, &SnapshotsArguments::default().open(), output.without_progress()).await?;
+    pub async fn begin(&self, target: &Target, wanted: Wanted, job: String) -> anyhow::Result<Recording> {
+        let map = read_current_map(target, &SnapshotsArguments::default().open(), false).await?;
         let draft = FilmStore::open().begin(map.source.system_identifier, self.file)?;
         let source = open_source(target, &map, self.source, wanted, Arc::default())?;
         Ok(begin_film(target, &map, draft, (self.label, job), source, Arc::default())?)
@@ -328,7 +305,7 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
         }
         (None, None) => anyhow::bail!("the server must be running to find sessions by name"),
     };
-    let recording = asked.begin(&target, wanted, String::new(), output).await?;
+    let recording = asked.begin(&target, wanted, String::new()).await?;
     let is_shown = output.shows_progress() && seconds.is_some();
     let progress = Progress::steps("recording (seconds)", seconds.unwrap_or_default().into(), is_shown);
     let interrupted = tokio::select! {
@@ -454,8 +431,7 @@ pub fn open_source(
             Ok(requests) => return Ok((Box::new(requests), coarser)),
             Err(error) if kind.is_some() => return Err(error),
             Err(error) => {
-                let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                coarser.push(format!("the film is recorded by polling, which is less exact: {error}{remedy}"));
+                coarser.push(format!("the film is recorded by polling, which is less exact: {}", error.with_hint()));
             }
         }
     }

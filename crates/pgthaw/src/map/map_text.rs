@@ -1,11 +1,10 @@
 use std::collections::BTreeSet;
-use std::ops::AddAssign;
 
 use console::{Color, Style, measure_text_width};
 
 use cache::{
-    BarCell, ForkDifference, ForkMap, Group, Map, RelationDifference, Residency, RolledUp, TierDifference, TierState,
-    compute_bar, compute_difference, compute_groups,
+    BarCell, Difference, ForkDifference, ForkMap, Group, Map, RelationDifference, Residency, RolledUp, TierDifference,
+    TierState, compute_bar, compute_difference, compute_groups,
 };
 use host::units::{Bytes, Fork, counted};
 use postgres::RelationKind;
@@ -23,8 +22,6 @@ const TALL: usize = 16;
 
 const CHANGES: &str = "+-";
 
-type Changes = [Vec<(Fork, Changed)>];
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapView<'a> {
     /// The previous sample; adds columns of changes.
@@ -37,19 +34,20 @@ pub struct MapView<'a> {
 }
 
 pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas) -> String {
-    let changes = compute_changes(view.before, map);
+    let difference = view.before.map(|before| compute_difference(before, map));
+    let changes = difference.as_ref().map_or(&[][..], |difference| &difference.relations);
     let groups = compute_groups(map, places, if view.with_forks { RolledUp::Not } else { view.rolled_up });
     let (system, mut shown): (Vec<&Group>, Vec<&Group>) =
         groups.iter().partition(|one| one.is_system && !view.with_system);
     shown.sort_by_cached_key(|one| std::cmp::Reverse(one.residency(map).blocks));
-    let mut rows = render_rows(map, &changes, &shown, view, canvas);
+    let mut rows = render_rows(map, changes, &shown, view, canvas);
     let relations = |groups: &[&Group]| -> usize { groups.iter().map(|one| one.members.len()).sum() };
     if !system.is_empty() {
-        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, &changes, &system));
+        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, changes, &system));
     }
     let all: Vec<&Group> = shown.iter().chain(&system).copied().collect();
-    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &changes, &all));
-    let mut lines = render_columns(columns(map, &rows, view.before.is_some(), canvas), canvas.width, canvas.mark());
+    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, changes, &all));
+    let mut lines = render_columns(columns(map, &rows, difference.as_ref(), canvas), canvas.width, canvas.mark());
     let titles = lines.first().cloned().unwrap_or_default();
     let mut legend: Vec<String> =
         is_there(&titles, "where").then(|| render_legend(Seen::of(map), canvas)).into_iter().collect();
@@ -110,33 +108,6 @@ pub fn render_states(map: &Map) -> Vec<String> {
     states.into_iter().flatten().chain(remarks).collect()
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Changed {
-    os: TierDifference,
-    buffers: TierDifference,
-}
-
-impl AddAssign for Changed {
-    fn add_assign(&mut self, other: Changed) {
-        self.os += other.os;
-        self.buffers += other.buffers;
-    }
-}
-
-fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)>> {
-    let Some(before) = before else { return Vec::new() };
-    let difference = compute_difference(before, after);
-    let (has_os, has_buffers) = (difference.has_os, difference.has_buffers);
-    let of_relation = |one: &RelationDifference<'_>| {
-        let changed = |fork: &ForkDifference| Changed {
-            os: if has_os { fork.os } else { TierDifference::default() },
-            buffers: if has_buffers { fork.buffers } else { TierDifference::default() },
-        };
-        one.forks.iter().map(|fork| (fork.fork, changed(fork))).collect()
-    };
-    difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
-}
-
 fn render_change(change: TierDifference, block_size: u64) -> String {
     let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
     let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
@@ -152,12 +123,12 @@ struct Row<'a> {
     is_partitioned: bool,
     fork: &'static str,
     residency: Residency,
-    changed: Changed,
+    changes: Vec<&'a ForkDifference>,
     bar: Vec<&'a ForkMap>,
 }
 
 impl<'a> Row<'a> {
-    fn group(group: &'a Group, map: &'a Map, changes: &Changes) -> Row<'a> {
+    fn group(group: &'a Group, map: &'a Map, changes: &'a [RelationDifference<'a>]) -> Row<'a> {
         Row {
             name: display_name(group),
             database: &group.name.database,
@@ -169,36 +140,33 @@ impl<'a> Row<'a> {
             is_partitioned: group.partitions.is_some(),
             fork: "",
             residency: group.residency(map),
-            changed: sum_changes(group, changes, None),
+            changes: changes_of(group, changes, None),
             bar: group.forks(map),
         }
     }
 
-    fn fork(group: &'a Group, map: &'a Map, changes: &Changes, fork: &'a ForkMap) -> Row<'a> {
-        let changed = sum_changes(group, changes, Some(fork.fork));
+    fn fork(group: &'a Group, map: &'a Map, changes: &'a [RelationDifference<'a>], fork: &'a ForkMap) -> Row<'a> {
+        let of_fork = changes_of(group, changes, Some(fork.fork));
         let of_group = Row::group(group, map, changes);
-        Row { fork: fork.fork.name(), residency: fork.residency(), changed, bar: vec![fork], ..of_group }
+        Row { fork: fork.fork.name(), residency: fork.residency(), changes: of_fork, bar: vec![fork], ..of_group }
     }
 
-    fn folded(name: String, map: &Map, changes: &Changes, groups: &[&Group]) -> Row<'a> {
+    fn folded(name: String, map: &Map, changes: &'a [RelationDifference<'a>], groups: &[&Group]) -> Row<'a> {
         let residency = groups.iter().map(|one| one.residency(map)).sum();
-        let mut changed = Changed::default();
-        groups.iter().for_each(|one| changed += sum_changes(one, changes, None));
+        let changes = groups.iter().flat_map(|one| changes_of(one, changes, None)).collect();
         let (kind, bar) = (String::new(), Vec::new());
-        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, changed, bar }
+        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, changes, bar }
     }
 }
 
-fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed {
-    let of_members = group.members.iter().filter_map(|place| changes.get(*place)).flatten();
-    let mut sum = Changed::default();
-    of_members.filter(|(one, _)| fork.is_none_or(|fork| fork == *one)).for_each(|(_, changed)| sum += *changed);
-    sum
+fn changes_of<'a>(group: &Group, changes: &'a [RelationDifference<'a>], fork: Option<Fork>) -> Vec<&'a ForkDifference> {
+    let of_members = group.members.iter().filter_map(|place| changes.get(*place)).flat_map(|one| &one.forks);
+    of_members.filter(|one| fork.is_none_or(|fork| fork == one.fork)).collect()
 }
 
 fn render_rows<'a>(
     map: &'a Map,
-    changes: &Changes,
+    changes: &'a [RelationDifference<'a>],
     shown: &[&'a Group],
     view: MapView<'_>,
     canvas: Canvas,
@@ -255,7 +223,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
 }
 
 /// A narrow terminal drops the columns with the highest priority numbers first.
-fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
+fn columns(map: &Map, rows: &[Row<'_>], difference: Option<&Difference<'_>>, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
     let bytes = |blocks: u64| Bytes(blocks * block_size).to_string();
@@ -271,16 +239,17 @@ fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Ve
     }
     columns.push(Column::number("size", 0, texts(&|row| bytes(row.residency.blocks))));
     let Seen { os: has_os, buffers: has_buffers } = Seen::of(map);
-    let change = |tier: fn(&Changed) -> TierDifference| {
-        Column::number(CHANGES, 1, texts(&|row| format!("{:>7}", render_change(tier(&row.changed), block_size))))
+    let change = |is_known: bool, tier: fn(&ForkDifference) -> TierDifference| {
+        let sum = |row: &Row<'_>| row.changes.iter().filter(|_| is_known).map(|fork| tier(fork)).sum();
+        Column::number(CHANGES, 1, texts(&|row| format!("{:>7}", render_change(sum(row), block_size))))
     };
     if has_os {
         columns.push(Column::number("OS", 0, texts(&|row| render_percent(row.residency.os_ratio()))));
-        columns.extend(has_changes.then(|| change(|changed| changed.os)));
+        columns.extend(difference.map(|all| change(all.has_os, |fork| fork.os)));
     }
     if has_buffers {
         columns.push(Column::number("buffers", 0, texts(&|row| render_percent(row.residency.buffers_ratio()))));
-        columns.extend(has_changes.then(|| change(|changed| changed.buffers)));
+        columns.extend(difference.map(|all| change(all.has_buffers, |fork| fork.buffers)));
     }
     if has_os && has_buffers {
         columns.push(Column::number("both", 4, texts(&|row| render_percent(row.residency.both_ratio()))));
@@ -339,11 +308,11 @@ const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
 const OS: [char; 3] = ['░', '▒', '▓'];
 const OS_ASCII: [char; 3] = ['-', '~', '='];
 
-const COLD: char = '·';
-const COLD_ASCII: char = '.';
+const COLD: [char; 1] = ['·'];
+const COLD_ASCII: [char; 1] = ['.'];
 
 /// Glyph if one cache is not visible and the other has no block of the cell.
-const UNKNOWN: char = '?';
+const UNKNOWN: [char; 1] = ['?'];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
@@ -415,21 +384,18 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     format!("{}\n{order}", glyphs.join("  "))
 }
 
-fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
-    match (look, unicode) {
-        (CellLook::Unknown, _) => UNKNOWN,
-        (CellLook::Cold, true) => COLD,
-        (CellLook::Cold, false) => COLD_ASCII,
-        (CellLook::Os, true) => step(&OS, cell.any),
-        (CellLook::Os, false) => step(&OS_ASCII, cell.any),
-        (CellLook::Buffers, true) => step(&BUFFERS, cell.any),
-        (CellLook::Buffers, false) => step(&BUFFERS_ASCII, cell.any),
-    }
-}
-
 /// Chooses a glyph by the cached share. Only a share of 1 gets the last glyph.
-fn step(glyphs: &[char], ratio: f64) -> char {
-    let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
+fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
+    let glyphs: &[char] = match (look, unicode) {
+        (CellLook::Unknown, _) => &UNKNOWN,
+        (CellLook::Cold, true) => &COLD,
+        (CellLook::Cold, false) => &COLD_ASCII,
+        (CellLook::Os, true) => &OS,
+        (CellLook::Os, false) => &OS_ASCII,
+        (CellLook::Buffers, true) => &BUFFERS,
+        (CellLook::Buffers, false) => &BUFFERS_ASCII,
+    };
+    let place = (cell.any * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]
 }
 
@@ -446,7 +412,7 @@ mod tests {
             name,
             kind: RelationKind::MaterializedView,
             oid: number,
-            path: RelationPath::Base { database_oid: 5, relfilenumber: number },
+            path: RelationPath::base(5, number),
             tablespace: "pg_default".into(),
             parent: None,
             is_system,

@@ -69,11 +69,11 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
         return arguments.fill.print(&target, arguments.view.shows_all(), output).await;
     }
     if let Some(seconds) = arguments.watch {
-        let (pause, quiet) = (Duration::from_secs(seconds), output.without_progress());
-        watch(Arc::new(Watch { target, quiet, pause, arguments })).await?;
+        let pause = Duration::from_secs(seconds);
+        watch(Arc::new(Watch { target, pause, arguments })).await?;
         return Ok(ExitStatus::Done);
     }
-    let map = read_current_map(&target, &arguments.snapshots.open(), output).await?;
+    let map = read_current_map(&target, &arguments.snapshots.open(), output.shows_progress()).await?;
     arguments.view.print(&map, output)?;
     Ok(ExitStatus::Done)
 }
@@ -81,13 +81,12 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
 struct Watch {
     target: Target,
     arguments: MapArguments,
-    quiet: OutputArguments,
     pause: Duration,
 }
 
 impl Watch {
     async fn look(&self) -> anyhow::Result<Look> {
-        let map = read_current_map(&self.target, &self.arguments.snapshots.open(), self.quiet).await?;
+        let map = read_current_map(&self.target, &self.arguments.snapshots.open(), false).await?;
         Ok(Look { map, at: Zoned::now() })
     }
 

@@ -174,9 +174,7 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
         columns.insert(0, Column::text("database", 8, cells(&|row| printable(&row.database).into_owned())));
     }
     let mut lines = match rows.relations.is_empty() {
-        true => {
-            vec!["no table has row statistics: run ANALYZE".to_owned()]
-        }
+        true => vec!["no table has row statistics: run ANALYZE".to_owned()],
         false => render_columns(columns, width, "…"),
     };
     let legend = "fill: rows ÷ rows/s, the time to load all rows by random reads of one page each; warm: forecast time until a client that fetches random rows through the index reads fewer than 1 % of the rows from the device";

@@ -9,7 +9,7 @@ use cache::{
     BarCell, ForkMap, Group, Lookups, Map, MapInputs, RelationMap, Residency, RolledUp, Selection, Snapshot,
     SnapshotStore, TierState, compute_bar, compute_groups, read_heat, read_map,
 };
-use host::files::EntryKind;
+use host::files::FileType;
 use terminal::{Canvas, Progress};
 
 /// Options that select relations and set the form of the map.
@@ -61,7 +61,7 @@ impl ViewArguments {
     /// Prints all lines, whatever the terminal's height.
     pub fn print(&self, map: &Map, output: OutputArguments) -> anyhow::Result<()> {
         if output.json {
-            let (places, rolled_up) = (self.select(map)?, self.rolled_up("relation"));
+            let (places, rolled_up) = (map.select(&self.selection.selection())?, self.rolled_up("relation"));
             return Ok(terminal::print_json(&render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))?);
         }
         let canvas = Canvas { height: None, ..Canvas::of_stdout(self.ascii) };
@@ -70,7 +70,7 @@ impl ViewArguments {
     }
 
     pub fn render(&self, map: &Map, before: Option<&Map>, canvas: Canvas) -> anyhow::Result<String> {
-        let places = self.select(map)?;
+        let places = map.select(&self.selection.selection())?;
         let view = MapView {
             before,
             top: self.top.unwrap_or(20),
@@ -88,10 +88,6 @@ impl ViewArguments {
             "partition" => RolledUp::ToPartition,
             _ => RolledUp::Not,
         }
-    }
-
-    pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
-        Ok(map.select(&self.selection.selection())?)
     }
 
     pub fn shows_all(&self) -> bool {
@@ -177,17 +173,13 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
 }
 
 /// Reads the map. Without a server, relation names come from the newest snapshot.
-pub async fn read_current_map(
-    target: &Target,
-    snapshots: &SnapshotStore,
-    output: OutputArguments,
-) -> anyhow::Result<Map> {
+pub async fn read_current_map(target: &Target, snapshots: &SnapshotStore, shows_progress: bool) -> anyhow::Result<Map> {
     let names = match (&target.server, target.system_identifier()) {
         (None, Some(cluster)) => read_newest(snapshots, cluster),
         _ => None,
     };
     let databases = target.databases().await?;
-    let progress = Progress::steps_when_slow("inspecting", output.shows_progress());
+    let progress = Progress::steps_when_slow("inspecting", shows_progress);
     let page_cache = target.page_cache();
     let inputs = MapInputs {
         names: names.as_ref(),
@@ -207,7 +199,7 @@ pub async fn read_current_map(
 pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
     let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
     let earlier: Vec<PathBuf> =
-        earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
+        earlier.into_iter().filter(|one| one.kind == FileType::RegularFile).map(|one| one.path).collect();
     let databases = target.databases().await?;
     read_heat(map, target.map_inputs(&target.page_cache(), &databases), &earlier).await;
     if let Some(server) = &target.server {

@@ -10,8 +10,8 @@ use roaring::RoaringBitmap;
 
 use super::arguments::PredictArguments;
 use crate::Target;
-use crate::snapshot::snapshot_text::render_selected;
-use cache::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
+use crate::snapshot::snapshot_text::{prefix, render_selected};
+use cache::warm::plan::{Geometry, Plan, Scratch, Situation};
 use cache::warm::{DeviceProfile, Evidence};
 use cache::{BEST, Chosen, Map, RelationMap, Selected, Tiers};
 use command::workload::{WantedClass, levels_of, make_classes, wanted_of, what_it_says};
@@ -20,8 +20,8 @@ use host::linux::machine::{count_cores, read_memory};
 use host::linux::process;
 use host::units::{Bytes, Fork, counted};
 use model::{
-    ColdRestart, ColdStart, Error, Numbers, PageClass, RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, Scenario, WarmStep,
-    Warmer, compute_hit_seconds,
+    ColdRestart, Error, Numbers, READ_CPU_SECONDS, RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, STARTUP_READS, Scenario,
+    WarmStep, Warmer, Workload, compute_hit_seconds,
 };
 use postgres::{
     Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, Server, read_activity, read_configured_setting,
@@ -57,38 +57,34 @@ struct Known {
     clients: u32,
     hit_seconds: f64,
     cores: f64,
-    memory_pages: f64,
-    /// Pages of shared_buffers; infinite if unknown.
-    buffers_pages: f64,
     geometry: Geometry,
-    directory: Option<DataDirectory>,
-    is_local: bool,
 }
 
 impl Known {
-    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> Result<ServerForecast> {
-        let directory = self.directory.as_ref().map(|directory| &*directory.path);
-        let server = self.directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
+    fn forecast(self, target: &Target, figures: &Numbers, mut assumptions: Vec<String>) -> Result<ServerForecast> {
+        let is_local = target.server.as_ref().is_none_or(Server::is_local_socket);
+        let block_bytes = f64::from(self.geometry.block_size);
+        let memory_pages = read_memory_pages(figures, is_local, block_bytes, &mut assumptions);
+        let buffers_pages = read_buffers_bytes(target).map_or(f64::INFINITY, |bytes| bytes.0 as f64 / block_bytes);
+        let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+        let server = target.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
         let (device, described) = read_device_with(figures.riops, figures.rbps, directory, server)?;
-        let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| self.is_local));
+        let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| is_local));
         assumptions.extend([described, format!("the kernel reads ahead by up to {read_ahead}")]);
         let map = self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map);
         let made = make_classes(&self.activity, map, figures.popularity.as_ref())?;
         assumptions.extend(made.describe());
-        let cold = ColdStart {
+        let workload = Workload {
             clients: self.clients,
             classes: made.classes,
             hit_seconds: self.hit_seconds,
-            cores: self.cores,
-            device,
-            read_ahead,
-            block_bytes: self.geometry.block_size.into(),
-            buffers_pages: self.buffers_pages,
-            os_pages: self.memory_pages,
-            client_reads: 0.0,
+            read_seconds: READ_CPU_SECONDS,
+            read_ahead_pages: read_ahead.0 as f64 / block_bytes,
+            startup_reads: STARTUP_READS,
         };
-        let Scenario { workload, mut server, .. } = cold.scenario();
-        server.divide_memory(self.memory_pages, self.buffers_pages)?;
+        let mut server =
+            model::Server { device, cores: self.cores, buffers_pages, os_pages: memory_pages, block_bytes };
+        server.divide_memory(memory_pages, buffers_pages)?;
         workload.check()?;
         server.check()?;
         let wanted = map.map(|map| wanted_of(&workload.classes, &self.activity, map));
@@ -114,9 +110,8 @@ async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Opti
 }
 
 fn describe_snapshot(what: &str, chosen: &Chosen) -> Vec<String> {
-    let mut lines = render_selected(&chosen.selected);
-    lines.iter_mut().take(1).for_each(|line| line.insert_str(0, what));
-    lines.into_iter().map(|line| line.trim().to_owned()).chain(chosen.remarks.iter().cloned()).collect()
+    let lines = prefix(what, render_selected(&chosen.selected)).into_iter().map(|line| line.trim().to_owned());
+    lines.chain(chosen.remarks.iter().cloned()).collect()
 }
 
 fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assumptions: &mut Vec<String>) -> f64 {
@@ -200,21 +195,9 @@ async fn forecast_running(
         }
     });
     assumptions.extend([describe_warm(clients, hit_seconds, cores), describe_normal(told.is_some(), &watched)]);
-    let block_bytes = f64::from(server.facts.block_size);
-    let memory = read_memory_pages(figures, server.is_local_socket(), block_bytes, &mut assumptions);
-    let known = Known {
-        activity: watched.activity,
-        snapshot,
-        clients,
-        hit_seconds,
-        cores,
-        memory_pages: memory,
-        buffers_pages: server.facts.shared_buffers_bytes.0 as f64 / block_bytes,
-        geometry: Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks },
-        directory: target.data_directory.clone(),
-        is_local: server.is_local_socket(),
-    };
-    known.forecast(figures, assumptions)
+    let geometry = Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks };
+    let known = Known { activity: watched.activity, snapshot, clients, hit_seconds, cores, geometry };
+    known.forecast(target, figures, assumptions)
 }
 
 async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Watched> {
@@ -248,14 +231,10 @@ async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Wa
 
 fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
     match watched.pace {
-        Some((tps, clients)) => {
-            format!(
-                "requests to the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
-            )
-        }
-        None => {
-            format!("the database \"{database}\" is idle: the forecast uses its cumulative statistics")
-        }
+        Some((tps, clients)) => format!(
+            "requests to the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
+        ),
+        None => format!("the database \"{database}\" is idle: the forecast uses its cumulative statistics"),
     }
 }
 
@@ -362,24 +341,16 @@ async fn forecast_stopped(
     assumptions.extend(describe_snapshot(what, &chosen));
     assumptions.push(describe_warm(clients, hit_seconds, cores));
     let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
-    let block_bytes = f64::from(directory.block_size);
-    let known = Known {
-        activity,
-        clients,
-        hit_seconds,
-        cores,
-        memory_pages: read_memory_pages(figures, true, block_bytes, &mut assumptions),
-        buffers_pages: read_buffers_bytes(directory).map_or(f64::INFINITY, |bytes| bytes.0 as f64 / block_bytes),
-        geometry,
-        directory: Some(directory.clone()),
-        is_local: true,
-        snapshot: Some(chosen),
-    };
-    known.forecast(figures, assumptions)
+    let known = Known { activity, snapshot: Some(chosen), clients, hit_seconds, cores, geometry };
+    known.forecast(target, figures, assumptions)
 }
 
-/// Runs `postgres -C` to read shared_buffers.
-pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
+/// Size of shared_buffers. Without a server, runs `postgres -C`.
+pub fn read_buffers_bytes(target: &Target) -> Option<Bytes> {
+    if let Some(server) = &target.server {
+        return Some(server.facts.shared_buffers_bytes);
+    }
+    let directory = target.data_directory.as_ref()?;
     let text = read_configured_setting(directory, "shared_buffers").ok()?;
     let blocks = text.parse::<u32>().ok().map(u64::from);
     blocks.map(|blocks| Bytes(blocks * u64::from(directory.block_size))).or_else(|| text.parse().ok())
@@ -491,20 +462,13 @@ const PIECES: f64 = 200.0;
 /// Simulates the restore; `None` if it reads nothing.
 pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer> {
     let (wanted, device) = (&restore.wanted, &scenario.server.device);
-    let fork = |one: &WantedClass| WantedFork {
-        precedence: Precedence::ByHeat,
-        is_index: one.is_index,
-        blocks: one.blocks,
-        levels: one.levels.clone(),
-        resident: RoaringBitmap::new(),
-        places: Vec::new(),
-    };
     let profile = DeviceProfile {
         reads_per_second: device.reads_per_second.min(f64::MAX),
         bandwidth: Bytes(device.bandwidth.min(u64::MAX as f64) as u64),
         ..DeviceProfile::default()
     };
-    let plan = Plan::new(wanted.iter().map(fork).collect(), restore.geometry, profile, Situation::Shared, None);
+    let forks = wanted.iter().map(|one| one.fork.clone()).collect();
+    let plan = Plan::new(forks, restore.geometry, profile, Situation::Shared, None);
     let forecast = plan.forecast();
     if forecast.reads == 0 {
         return None;
@@ -517,17 +481,13 @@ pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer
         }
     }
     pieces.flush();
-    let mut steps = inner_pages_first(&scenario.workload.classes, wanted);
+    // Classes that are not in `wanted` are inner index pages. A restore reads these with the hottest blocks.
+    let is_inner = |class: &usize| wanted.iter().all(|one| one.class != *class);
+    let inner = (0..scenario.workload.classes.len()).filter(is_inner);
+    let mut steps: Vec<WarmStep> = inner.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect();
     steps.append(&mut pieces.steps);
     let read_bytes = forecast.read_bytes.0 as f64 / forecast.reads as f64;
     Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
-}
-
-/// Classes that are not in `wanted` are inner index pages. A restore reads these with the hottest blocks.
-fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
-    let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
-    let all = (0..classes.len()).filter(|class| !is_wanted(*class));
-    all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
 /// Combines a restore's reads into steps, and counts the blocks of each step by fork and heat.
@@ -544,7 +504,7 @@ impl<'a> Pieces<'a> {
     fn new(wanted: &'a [WantedClass], reads_each: f64) -> Pieces<'a> {
         Pieces {
             brought: vec![RoaringBitmap::new(); wanted.len()],
-            counts: wanted.iter().map(|one| vec![0; one.levels.len()]).collect(),
+            counts: wanted.iter().map(|one| vec![0; one.fork.levels.len()]).collect(),
             wanted,
             reads_each,
             reads: 0.0,
@@ -556,7 +516,7 @@ impl<'a> Pieces<'a> {
         let mut blocks = RoaringBitmap::new();
         blocks.insert_range(range);
         blocks -= &self.brought[fork];
-        for (count, (_, level)) in self.counts[fork].iter_mut().zip(&self.wanted[fork].levels) {
+        for (count, (_, level)) in self.counts[fork].iter_mut().zip(&self.wanted[fork].fork.levels) {
             *count += level.intersection_len(&blocks);
         }
         self.brought[fork] |= blocks;
@@ -577,8 +537,8 @@ impl<'a> Pieces<'a> {
                     class: one.class,
                     // `levels` are sorted coldest first, popularity bins hottest first. The last bin has the blocks
                     // that are not restored.
-                    bin: Some(one.levels.len() - 1 - level),
-                    share: *count as f64 / one.levels[level].1.len() as f64,
+                    bin: Some(one.fork.levels.len() - 1 - level),
+                    share: *count as f64 / one.fork.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,
                 });
                 *count = 0;
@@ -593,7 +553,8 @@ mod tests {
     use super::*;
     use cache::Lookups;
     use cache::fixtures::{map_of, relation, third_resident};
-    use model::{Bin, Device, Popularity, Server, Workload};
+    use cache::warm::plan::{Precedence, WantedFork};
+    use model::{Bin, Device, PageClass, Popularity, Server, Workload};
 
     #[test]
     fn what_the_device_gives_is_cold_and_what_the_page_cache_gives_is_not() {
@@ -649,7 +610,15 @@ mod tests {
             run_pages: 1.0,
             popularity: Popularity::Measured(bins),
         };
-        let wanted = WantedClass { class: 0, blocks: 10_000, is_index: false, levels };
+        let fork = WantedFork {
+            precedence: Precedence::ByHeat,
+            is_index: false,
+            blocks: 10_000,
+            levels,
+            resident: RoaringBitmap::new(),
+            places: Vec::new(),
+        };
+        let wanted = WantedClass { class: 0, fork };
         let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
         let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
         let server =

@@ -207,16 +207,16 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> Result
     };
     let control = end_in_good_order();
     let pid = source.postmaster_pid();
-    let (journals, finished) = finish_left(source.directory.as_ref(), &arguments).await;
+    let (journals, finished) = finish_left(source.directory(), &arguments).await;
     // If the journal cannot be written, the restore runs without it.
     let restoring = journals.and_then(|journals| Some((journals.begin_restore().ok()?, journals)));
     let others = restoring.as_ref().and_then(|((_, others), _)| remark_others(others));
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
-    let directory = source.directory.clone();
+    let directory = source.directory().cloned();
     let host = Host {
-        page_cache: Arc::new(page_cache_of(source.directory.as_ref())),
+        page_cache: Arc::new(page_cache_of(source.directory())),
         room: Arc::new(room),
         traffic: Arc::new(ServerTraffic::new(move || directory.as_ref()?.find_postmaster_pid())),
         control,
@@ -248,11 +248,11 @@ impl RestoreArguments {
     }
 
     fn options(&self, device: PlannedDevice, source: &Source) -> RestoreOptions {
-        let place = source.place().ok();
+        let directory = source.directory();
         let (sharing, max_rate) = self.pace.pace;
         let budgets = || self.budget.iter().rev();
         RestoreOptions {
-            seeks: seeks(place.as_ref().map(|place| &*place.directory), &device.profile),
+            seeks: seeks(directory.map(|directory| &*directory.path), &device.profile),
             device,
             threads: device.profile.depth as usize,
             sharing,
@@ -266,7 +266,7 @@ impl RestoreArguments {
             is_dry_run: self.dry_run,
             same_cluster: source.is_same_cluster,
             // If debug_io_direct is set, only the server knows whether it bypasses the page cache.
-            awaits_server: source.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct")),
+            awaits_server: directory.is_some_and(|directory| directory.mentions("debug_io_direct")),
         }
     }
 }
@@ -283,15 +283,13 @@ fn remark_others(others: &[u32]) -> Option<String> {
     Some(format!("{told}: the restores share the device and read the same blocks"))
 }
 
-#[derive(Default)]
 struct Source {
-    pub directory: Option<DataDirectory>,
-    directory_refusal: Option<Refusal>,
+    target: Target,
+    /// False if the target is only the data directory, before the server is queried.
+    is_queried: bool,
     /// A server ran in the directory at the beginning.
     had_server: bool,
-    pub is_same_cluster: bool,
-    /// `None` before the server was queried.
-    target: Option<Target>,
+    is_same_cluster: bool,
     remarks: Vec<String>,
 }
 
@@ -303,57 +301,50 @@ async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected
     {
         let cluster = directory.system_identifier;
         let situation = situation_of(&directory, arguments.tiers());
-        let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
+        let Chosen { snapshot, selected, remarks, .. } = read_snapshot(arguments, cluster, &situation)?;
         let had_server = directory.find_postmaster_pid().is_some();
-        let directory = Some(directory);
-        let source = Source { directory, had_server, is_same_cluster: true, remarks, ..Source::default() };
+        let target = Target { data_directory: Some(directory), ..Target::default() };
+        let source = Source { target, is_queried: false, had_server, is_same_cluster: true, remarks };
         return Ok((snapshot, selected, source));
     }
-    let mut target = Target::open(&arguments.connection).await?;
+    let target = Target::open(&arguments.connection).await?;
     let Some(cluster) = target.system_identifier() else { bail!("found neither a server nor a data directory") };
     let situation = target.situation(arguments.tiers()).await;
-    let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
+    let Chosen { snapshot, selected, remarks, .. } = read_snapshot(arguments, cluster, &situation)?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
-    let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
-    let (had_server, target) = (target.server.is_some(), Some(target));
-    let source = Source { directory, directory_refusal, had_server, is_same_cluster, target, remarks };
-    Ok((snapshot, selected, source))
+    let had_server = target.server.is_some();
+    Ok((snapshot, selected, Source { target, is_queried: true, had_server, is_same_cluster, remarks }))
 }
 
-fn read_snapshot(
-    arguments: &RestoreArguments,
-    cluster: u64,
-    situation: &Situation,
-) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
+fn read_snapshot(arguments: &RestoreArguments, cluster: u64, situation: &Situation) -> Result<Chosen, cache::Error> {
     let RestoreArguments { snapshots, connection, other_cluster, .. } = arguments;
-    let chosen = snapshots.read(arguments.snapshot_name(), connection, cluster, situation, *other_cluster)?;
-    let Chosen { snapshot, selected, mut remarks, .. } = chosen;
+    let mut chosen = snapshots.read(arguments.snapshot_name(), connection, cluster, situation, *other_cluster)?;
     if matches!(arguments.snapshot_name(), BEST | NEWEST) {
-        remarks.extend(snapshots.remark_owners(connection, &snapshot.header(), situation));
+        chosen.remarks.extend(snapshots.remark_owners(connection, &chosen.snapshot.header(), situation));
     }
-    Ok((snapshot, selected, remarks))
+    Ok(chosen)
 }
 
 impl Source {
-    pub fn postmaster_pid(&self) -> Option<u32> {
-        self.directory.as_ref()?.find_postmaster_pid()
+    fn directory(&self) -> Option<&DataDirectory> {
+        self.target.data_directory.as_ref()
     }
 
-    pub fn place(&self) -> Result<Place, Refusal> {
-        match &self.directory {
-            Some(directory) => Ok(Place {
-                directory: directory.path.clone(),
-                geometry: Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks },
-            }),
-            None => {
-                let unknown = || Refusal::because(SkipReason::NoDataDirectory);
-                Err(self.directory_refusal.clone().unwrap_or_else(unknown))
-            }
-        }
+    fn postmaster_pid(&self) -> Option<u32> {
+        self.directory()?.find_postmaster_pid()
     }
 
-    pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> Result<Request> {
-        let here = self.directory.as_ref().map(|directory| directory.block_size);
+    fn place(&self) -> Result<Place, Refusal> {
+        let Some(DataDirectory { path, block_size, segment_blocks, .. }) = self.directory() else {
+            let unknown = || Refusal::because(SkipReason::NoDataDirectory);
+            return Err(self.target.directory_refusal.clone().unwrap_or_else(unknown));
+        };
+        let geometry = Geometry { block_size: *block_size, segment_blocks: *segment_blocks };
+        Ok(Place { directory: path.clone(), geometry })
+    }
+
+    fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> Result<Request> {
+        let here = self.directory().map(|directory| directory.block_size);
         let mut map = snapshot.map;
         let block_size = map.source.block_size;
         if let Some(here) = here.filter(|here| *here != block_size) {
@@ -369,11 +360,10 @@ impl Source {
 
     /// # Errors
     /// If the server belongs to another cluster, or cannot be reached although the restore needs it.
-    pub async fn server(mut self, arguments: &RestoreArguments) -> Result<Answer> {
+    async fn server(mut self, arguments: &RestoreArguments) -> Result<Answer> {
         let mut remarks = std::mem::take(&mut self.remarks);
-        let target = match self.target.take() {
-            Some(target) => target,
-            None => match Target::open(&arguments.connection).await {
+        if !self.is_queried {
+            let opened = match Target::open(&arguments.connection).await {
                 Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
                     let refused = error.downcast_ref::<postgres::Error>();
                     let too_few_files = refused.filter(|error| error.is_too_few_files());
@@ -382,11 +372,13 @@ impl Source {
                     return Ok(Answer { server: Err(self.why_unanswered(refused)), remarks });
                 }
                 opened => opened?,
-            },
-        };
-        remarks.extend(target.remarks);
-        let server = target.server.ok_or_else(|| self.why_unanswered(target.server_refusal.as_ref()));
-        if let (Ok(server), Some(directory)) = (&server, &self.directory) {
+            };
+            self.target = Target { data_directory: self.target.data_directory.take(), ..opened };
+        }
+        remarks.append(&mut self.target.remarks);
+        let server = self.target.server.take();
+        let server = server.ok_or_else(|| self.why_unanswered(self.target.server_refusal.as_ref()));
+        if let (Ok(server), Some(directory)) = (&server, self.directory()) {
             server.require_cluster_of(directory)?;
         }
         Ok(Answer { server, remarks })

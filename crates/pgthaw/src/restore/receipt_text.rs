@@ -187,7 +187,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
         let bytes = Bytes(blocks * block_size);
         lines.push(format!(
             "not in {}: {bytes} of {}: {}{}",
-            tier_words(tier),
+            if tier == Tier::Os { "the page cache" } else { "shared_buffers" },
             counted(skipped.len(), "file"),
             reason_words(tier, reason, receipt.is_other_cluster),
             render_buffers_budget(asked, reason, bytes)
@@ -213,13 +213,6 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
 
 /// If the skipped blocks are below this share of the request, pgthaw does not suggest evicting other buffers for them.
 const TRIFLE: f64 = 0.01;
-
-fn tier_words(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Os => "the page cache",
-        Tier::Buffers => "shared_buffers",
-    }
-}
 
 fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'static str {
     match reason {

@@ -105,7 +105,7 @@ impl RunArguments {
             return Ok(());
         };
         let films = FilmStore::open().read_all()?;
-        if !films.has_label(film) {
+        if films.films.iter().all(|one| one.label() != Some(film)) {
             films.find_of(None, film).map_err(|error| with_owners(error, film, &self.connection))?;
             self.which = Some(Which::Named(film.clone()));
             return Ok(());

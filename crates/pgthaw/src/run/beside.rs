@@ -143,8 +143,8 @@ fn set_apart(
     let isolation = match Isolation::create(postmaster, number) {
         Ok(isolation) => isolation,
         Err(error) => {
-            let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-            remarks.push(format!("isolation is unavailable: {error}{hint}; evicted pages are restored after the job"));
+            let why = error.with_hint();
+            remarks.push(format!("isolation is unavailable: {why}; evicted pages are restored after the job"));
             return None;
         }
     };

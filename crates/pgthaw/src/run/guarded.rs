@@ -8,7 +8,7 @@ use host::files::with_given_umask;
 use host::linux::guard::{Ended, work_behind_guard};
 use host::linux::own_program::hide_arguments;
 
-use super::{JobEnd, refuse};
+use super::{pass_on, refuse};
 use crate::ExitStatus;
 use crate::cli::find_command;
 
@@ -30,7 +30,7 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
         Ok(Ended::BeforeTheJob(early)) => return Some(become_job(job, &format!("pgthaw ended early ({early})"))),
         Err(error) => return Some(become_job(job, &format!("pgthaw cannot start ({error})"))),
     };
-    let status = status.map(|status| JobEnd { status, seconds: 0.0 }.pass_on().code());
+    let status = status.map(|status| pass_on(status).code());
     Some(ExitCode::from(status.unwrap_or(1)))
 }
 

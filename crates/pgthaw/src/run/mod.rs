@@ -8,11 +8,11 @@ pub mod receipt_text;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use std::{io, process};
 
 use prepared::{Ended, Prepared, Unprepared};
 use tokio::process::{Child, Command};
@@ -87,10 +87,10 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
             receipt.decision.reason = std::mem::take(why);
         }
     }
-    let end = job.wait().await?;
-    receipt.seconds = end.seconds;
+    let status = job.wait().await?;
+    receipt.seconds = job.started.elapsed().as_secs_f64();
     if let Ok(prepared) = prepared {
-        let ended = if end.status.success() { Ended::Well } else { Ended::Failed };
+        let ended = if status.success() { Ended::Well } else { Ended::Failed };
         prepared.end(&arguments, ended, job.interrupts(), &mut receipt).await;
     }
     receipt.close(begun.elapsed().as_secs_f64());
@@ -99,22 +99,22 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
         false => render_run(&receipt),
     };
     terminal::print_aside(&text, output.json);
-    Ok(end.pass_on())
+    Ok(pass_on(status))
 }
 
 async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArguments) -> anyhow::Result<ExitStatus> {
     asked.check()?;
     let target = Target::open(asked.connection).await?;
     let command = Arc::new(AtomicU32::new(0));
-    let recording = asked.begin(&target, Wanted::command(&command), describe_job(job), output).await?;
-    let end = match Job::start(job) {
+    let recording = asked.begin(&target, Wanted::command(&command), describe_job(job)).await?;
+    let status = match Job::start(job) {
         Ok(mut job) => {
             command.store(job.pid(), Ordering::Release);
             job.wait().await?
         }
         Err(error) => return Ok(refuse(job, &error, output.json)),
     };
-    let is_failed = !end.status.success();
+    let is_failed = !status.success();
     let recording = if is_failed { recording.without_name() } else { recording };
     match asked.keep(recording, output).await {
         Ok(text) => terminal::print_aside(&text, output.json),
@@ -122,7 +122,7 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
         Err(error) if is_failed => terminal::print_complaint(&format!("the film was not kept: {error}")),
         Err(error) => return Err(error),
     }
-    Ok(JobEnd::pass_on(end))
+    Ok(pass_on(status))
 }
 
 /// A signal to the process group arrives twice within this time: directly, and through the waiting parent.
@@ -136,12 +136,6 @@ pub struct Job {
     child: Child,
     signals: mpsc::UnboundedReceiver<i32>,
     started: Instant,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct JobEnd {
-    pub status: std::process::ExitStatus,
-    pub seconds: f64,
 }
 
 impl Job {
@@ -173,14 +167,14 @@ impl Job {
     }
 
     /// Waits for the job. Passes signals on to the job, except those of terminal keys: the terminal sends them to both.
-    pub async fn wait(&mut self) -> io::Result<JobEnd> {
+    pub async fn wait(&mut self) -> io::Result<process::ExitStatus> {
         let mut passed = HashMap::new();
         loop {
             tokio::select! {
                 status = self.child.wait() => {
                     let status = status?;
                     guard::note_job_end(status);
-                    return Ok(JobEnd { status, seconds: self.started.elapsed().as_secs_f64() });
+                    return Ok(status);
                 }
                 Some(number) = self.signals.recv() => {
                     let before = passed.insert(number, Instant::now());
@@ -208,15 +202,13 @@ impl Job {
     }
 }
 
-impl JobEnd {
-    pub fn pass_on(self) -> ExitStatus {
-        guard::note_meant();
-        if let Some(number) = self.status.signal() {
-            signals::end_by(number);
-        }
-        let by_signal = || self.status.signal().map(signals::status_of);
-        ExitStatus::Answer(self.status.code().map(|code| code as u8).or_else(by_signal).unwrap_or(1))
+pub fn pass_on(status: process::ExitStatus) -> ExitStatus {
+    guard::note_meant();
+    if let Some(number) = status.signal() {
+        signals::end_by(number);
     }
+    let by_signal = || status.signal().map(signals::status_of);
+    ExitStatus::Answer(status.code().map(|code| code as u8).or_else(by_signal).unwrap_or(1))
 }
 
 pub fn refuse(words: &[OsString], error: &io::Error, as_json: bool) -> ExitStatus {

@@ -74,14 +74,11 @@ pub struct Prepared {
     progress: Arc<Progress>,
     others: Option<Others>,
     asked: OwnTransactions,
-    help: Option<Help>,
+    /// Work beside the running job.
+    assist: Option<JoinHandle<Planned>>,
+    beside: Option<Beside>,
     shows_progress: bool,
     remarks: Vec<String>,
-}
-
-struct Help {
-    assist: Option<JoinHandle<Planned>>,
-    beside: Beside,
 }
 
 impl Prepared {
@@ -159,7 +156,8 @@ impl Prepared {
             progress,
             others,
             asked,
-            help: None,
+            assist: None,
+            beside: None,
             shows_progress,
             remarks,
         })
@@ -220,13 +218,73 @@ impl Prepared {
         // If the job is isolated, its cgroup is charged for the preload.
         let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
         let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
-        let assist = waiting.map(|planned| self.bring(planned, charged));
+        self.assist = waiting.map(|planned| self.bring(planned, charged));
         if let Some(others) = &mut self.others
             && others.job_begins().await.is_err()
         {
             self.others = None;
         }
-        self.help = Some(Help { assist, beside });
+        self.beside = Some(beside);
+    }
+
+    pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+        if let Some(beside) = self.beside.take() {
+            self.progress.is_over.store(true, Ordering::Relaxed);
+            beside.end(&control, self.shows_progress, receipt).await;
+            if let Some(assist) = self.assist.take() {
+                self.keep_planned(assist.await);
+            }
+            if let Some(others) = self.others.take() {
+                receipt.others = others.end().await;
+            }
+        }
+        let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
+        receipt.remarks.extend(remarks);
+        // Must precede storing: `owners_remark` returns none once this user has a film of this name.
+        receipt.remarks.extend(owners_remark(arguments, &map));
+        let mut lost = None;
+        if let Some(mut planned) = planned {
+            lost = planned.lost.take();
+            receipt.judged = judge(arguments, &planned, (job, device.source), receipt);
+            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, planned.preloaded);
+            receipt.remarks.extend(planned.remarks);
+        }
+        let mut ended_job = None;
+        match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
+            Ok((recorded, account)) => {
+                ended_job = Some(EndedJob { before: &map, account }).filter(|_| arguments.protects());
+                let job_seen = recorded.header.job_seen;
+                let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
+                if counted == Some(0) && job_seen != JobSeen::Yes {
+                    receipt.judged = None;
+                }
+                let is_kept = arguments.like.is_some() && job == Ended::Well;
+                let guessed = recorded.header.guessed.clone();
+                receipt.remarks.extend(describe_sessions(counted, job_seen, guessed, is_kept));
+                match arguments.like.as_deref() {
+                    Some(label) if job == Ended::Well => keep(recorded, (label, lost.as_deref()), receipt),
+                    Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
+                    _ => drop(recorded),
+                }
+            }
+            Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
+        }
+        let is_protected = ended_job.is_some();
+        let put_back = match journals.end(journal) {
+            Ok(left) => {
+                receipt.is_left_to_another = left.is_none() && is_protected;
+                put_back(&target, &journals, left, ended_job, device, control).await
+            }
+            Err(error) => Err(error.into()),
+        };
+        match put_back {
+            Ok(done) => {
+                let is_for_others = done.runs > usize::from(is_protected);
+                receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
+                receipt.put_back = Some(done).filter(|done| is_protected || done.runs > 0);
+            }
+            Err(error) => receipt.remarks.push(format!("the cache was not restored: {}", describe(&error))),
+        }
     }
 }
 
@@ -301,72 +359,6 @@ fn plan(
     Some(spawn_blocking(move || assist.plan()))
 }
 
-impl Prepared {
-    async fn end_help(&mut self, help: Help, control: &Control, receipt: &mut RunReceipt) {
-        self.progress.is_over.store(true, Ordering::Relaxed);
-        help.beside.end(control, self.shows_progress, receipt).await;
-        if let Some(assist) = help.assist {
-            self.keep_planned(assist.await);
-        }
-        if let Some(others) = self.others.take() {
-            receipt.others = others.end().await;
-        }
-    }
-
-    pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
-        if let Some(help) = self.help.take() {
-            self.end_help(help, &control, receipt).await;
-        }
-        let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
-        receipt.remarks.extend(remarks);
-        // Must precede storing: `owners_remark` returns none once this user has a film of this name.
-        receipt.remarks.extend(owners_remark(arguments, &map));
-        let mut lost = None;
-        if let Some(mut planned) = planned {
-            lost = planned.lost.take();
-            receipt.judged = judge(arguments, &planned, (job, device.source), receipt);
-            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, planned.preloaded);
-            receipt.remarks.extend(planned.remarks);
-        }
-        let mut ended_job = None;
-        match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
-            Ok((recorded, account)) => {
-                ended_job = Some(EndedJob { before: &map, account }).filter(|_| arguments.protects());
-                let job_seen = recorded.header.job_seen;
-                let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
-                if counted == Some(0) && job_seen != JobSeen::Yes {
-                    receipt.judged = None;
-                }
-                let is_kept = arguments.like.is_some() && job == Ended::Well;
-                let guessed = recorded.header.guessed.clone();
-                receipt.remarks.extend(describe_sessions(counted, job_seen, guessed, is_kept));
-                match arguments.like.as_deref() {
-                    Some(label) if job == Ended::Well => keep(recorded, (label, lost.as_deref()), receipt),
-                    Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
-                    _ => drop(recorded),
-                }
-            }
-            Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
-        }
-        let is_protected = ended_job.is_some();
-        let put_back = match journals.end(journal) {
-            Ok(left) => {
-                receipt.is_left_to_another = left.is_none() && is_protected;
-                put_back(&target, &journals, left, ended_job, device, control).await
-            }
-            Err(error) => Err(error.into()),
-        };
-        match put_back {
-            Ok(done) => {
-                let is_for_others = done.runs > usize::from(is_protected);
-                receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
-                receipt.put_back = Some(done).filter(|done| is_protected || done.runs > 0);
-            }
-            Err(error) => receipt.remarks.push(format!("the cache was not restored: {}", describe(&error))),
-        }
-    }
-}
-
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
@@ -376,8 +368,7 @@ fn judge(
     if job != Ended::Well {
         return None;
     }
-    let mut judged =
-        Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.before_seconds)?;
+    let mut judged = planned.judge(receipt.seconds, receipt.before_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
     let is_assumed = source == ProfileSource::Default && !planned.tells_device;
     let attended = receipt.attended.as_ref().zip(planned.preloaded.as_ref());
@@ -385,9 +376,7 @@ fn judge(
     if judged.saved_seconds.take_if(|_| is_other || is_assumed || little.is_some()).is_some() {
         receipt.remarks.push(match little {
             _ if is_other => format!("the time saved is unknown: the film is of another command ({})", planned.job),
-            Some(bytes) => {
-                format!("the time saved is unknown: the job requested only {bytes}")
-            }
+            Some(bytes) => format!("the time saved is unknown: the job requested only {bytes}"),
             None => ASSUMED.to_owned(),
         });
     }

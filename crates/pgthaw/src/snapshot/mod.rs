@@ -73,18 +73,6 @@ enum Action {
     },
 }
 
-impl SnapshotArguments {
-    pub fn named(&self) -> ConnectionArguments {
-        match &self.action {
-            Action::Take(arguments) => arguments.named(),
-            Action::Diff(arguments) => arguments.place.connection.clone(),
-            Action::List { place, .. } | Action::Show { place, .. } | Action::Drop { place, .. } => {
-                place.connection.clone()
-            }
-        }
-    }
-}
-
 pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.action {
         Action::Take(arguments) => return take(arguments, output).await,
@@ -119,14 +107,9 @@ async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> a
     let before = place.select(generation.system_identifier).await?;
     place.snapshots.open().forget(&generation)?;
     let restore = place.select(generation.system_identifier).await?;
-    if output.json {
-        terminal::print_json(&json!({ "dropped": [generation.name], "restore": restore }))?;
-    } else {
-        let was_taken = before.is_some_and(|before| before.holding.path == generation.path);
-        let lines = render_dropped(&generation, was_taken, restore.as_ref());
-        lines.iter().for_each(|line| terminal::print_line(line));
-    }
-    Ok(())
+    let answer = json!({ "dropped": [generation.name], "restore": restore });
+    let was_taken = before.is_some_and(|before| before.holding.path == generation.path);
+    Ok(terminal::print_answer(&answer, output.json, || render_dropped(&generation, was_taken, restore.as_ref()))?)
 }
 
 /// Returns the exit status for the first error.
@@ -152,10 +135,9 @@ async fn verify(
             of_kept([newest].into_iter().chain(taken).collect())
         }
     };
-    let verdicts: Vec<_> = verdicts.iter().map(|(path, error)| (path, error.as_ref())).collect();
     let answer = render_verdicts_json(&verdicts);
     terminal::print_answer(&answer, output.json, || render_verdicts(&verdicts, store.root()))?;
-    let first = verdicts.iter().find_map(|(_, error)| *error);
+    let first = verdicts.iter().find_map(|(_, error)| error.as_ref());
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
 }
 
@@ -216,7 +198,7 @@ async fn read_snapshot(
     label: Option<String>,
     output: OutputArguments,
 ) -> anyhow::Result<Snapshot> {
-    let mut map = read_current_map(target, store, output).await?;
+    let mut map = read_current_map(target, store, output.shows_progress()).await?;
     add_heat(&mut map, target, store).await?;
     Ok(Snapshot::take(map, label)?)
 }
@@ -309,16 +291,17 @@ pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow:
     };
     let after = match &arguments.after {
         Some(name) => place.read(name).await?.map,
-        None => read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?,
+        None => {
+            let target = Target::open(&place.connection).await?;
+            read_current_map(&target, &place.snapshots.open(), output.shows_progress()).await?
+        }
     };
     let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
     let block_size = after.source.block_size;
-    if output.json {
-        terminal::print_json(&render_difference_json(&difference, block_size, since.as_ref()))?;
-    } else {
-        let canvas = Canvas::of_stdout(false);
-        since.iter().flat_map(render_selected).for_each(|line| terminal::print_line(&line));
-        terminal::print_line(&render_difference(&difference, block_size, arguments.top, canvas));
-    }
+    let answer = render_difference_json(&difference, block_size, since.as_ref());
+    terminal::print_answer(&answer, output.json, || {
+        let table = render_difference(&difference, block_size, arguments.top, Canvas::of_stdout(false));
+        since.iter().flat_map(render_selected).chain([table]).collect::<Vec<_>>().join("\n")
+    })?;
     Ok(())
 }

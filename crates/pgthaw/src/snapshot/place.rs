@@ -17,14 +17,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 pub struct SnapshotsArguments {
     /// Directory of the snapshots [default: pgthaw/snapshots in $XDG_STATE_HOME if set; else /var/lib/pgthaw if writable; else in ~/.local/state]
     #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS", hide_short_help = true)]
-    directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 impl SnapshotsArguments {
-    pub fn directory(&self) -> Option<&PathBuf> {
-        self.directory.as_ref()
-    }
-
     /// Adds a given `--dir` to the commands that pgthaw suggests.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
@@ -45,7 +41,7 @@ impl SnapshotsArguments {
         let chosen = self.open().read(name, cluster, situation).map_err(|error| self.with_owners(error, connection))?;
         match chosen.snapshot.map.source.system_identifier {
             snapshot if snapshot != cluster && !may_be_other => {
-                Err(cache::Error::OtherCluster { path: chosen.path, snapshot, cluster })
+                Err(cache::Error::OtherCluster { path: chosen.selected.holding.path, snapshot, cluster })
             }
             _ => Ok(chosen),
         }
@@ -93,7 +89,7 @@ impl SnapshotsArguments {
 }
 
 /// Options for the snapshot directory, and for the connection to the server whose snapshots are meant.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SnapshotPlace {
     #[command(flatten)]
     pub snapshots: SnapshotsArguments,

@@ -119,10 +119,7 @@ pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
 
 pub fn render_taken(taken: &Taken) -> String {
     let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
-    let amount = |state: &TierState, blocks: u64| match state {
-        TierState::Measured => Some(bytes_of(header, blocks)),
-        TierState::Unknown { .. } => None,
-    };
+    let amount = |state: &TierState, blocks| (*state == TierState::Measured).then(|| bytes_of(header, blocks));
     let content = match (amount(&header.os, header.os_blocks), amount(&header.buffers, header.buffer_blocks)) {
         (Some(os), Some(buffers)) => format!("{os} of the OS page cache and {buffers} of shared_buffers"),
         (Some(os), None) => format!("{os} of the OS page cache, without shared_buffers (not visible)"),
@@ -143,14 +140,14 @@ pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
     (path != shown).then(|| format!("note: `pgthaw restore` uses another snapshot: {}", printable(name)))
 }
 
-pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
+pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> String {
     let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
         Some(selected) if was_taken => lines.extend(prefix("`pgthaw restore` now uses ", render_selected(selected))),
         None if was_taken => lines.push("no snapshot is left for `pgthaw restore`".to_owned()),
         _ => {}
     }
-    lines
+    lines.join("\n")
 }
 
 pub fn render_passed_over(taken: &Taken) -> Vec<String> {
@@ -163,7 +160,7 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     }
 }
 
-fn prefix(before: &str, mut lines: Vec<String>) -> Vec<String> {
+pub fn prefix(before: &str, mut lines: Vec<String>) -> Vec<String> {
     lines.iter_mut().take(1).for_each(|line| line.insert_str(0, before));
     lines
 }
@@ -172,8 +169,8 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
     Bytes(blocks * u64::from(header.source.block_size))
 }
 
-pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
-    let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
+pub fn render_verdicts(verdicts: &[(PathBuf, Option<Error>)], directory: &Path) -> String {
+    let render = |(path, error): &(PathBuf, Option<Error>)| match error {
         None => format!("intact   {}", pasted_path(path)),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
@@ -280,9 +277,7 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => {
-            format!("the newest, 95 % as warm as any before the start{start}")
-        }
+        Reason::AsWarmSinceStart => format!("the newest, 95 % as warm as any before the start{start}"),
         Reason::NewestSinceStart => "the newest non-empty snapshot; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest of all: while no server runs, any snapshot may be chosen".to_owned(),
         Reason::WarmestStartUnknown => {
@@ -340,8 +335,8 @@ pub fn render_taken_json(taken: &Taken) -> Value {
     })
 }
 
-pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
-    let render = |(path, error): &(&PathBuf, Option<&Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.map(Error::to_string) });
+pub fn render_verdicts_json(verdicts: &[(PathBuf, Option<Error>)]) -> Value {
+    let render = |(path, error): &(PathBuf, Option<Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.as_ref().map(Error::to_string) });
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 

@@ -54,7 +54,8 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     if room >= CHART_LINES + NAME_LINES + 2 && !live.with_locks {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
         let end = live.place() + 1;
-        let briefs: Vec<&Brief> = live.history.briefs(end.saturating_sub(columns(width)), end).collect();
+        let briefs: Vec<&Brief> =
+            live.history.briefs(end.saturating_sub(width.saturating_sub(AXIS_CELLS)), end).collect();
         lines.extend(chart(&briefs, width, chart_lines, canvas));
         lines.push(legend(&live.shown.activity, canvas, width));
     }
@@ -213,12 +214,8 @@ fn legend(shown: &Activity, canvas: Canvas, width: usize) -> String {
     lines.find(|line| measure_text_width(line) <= width).unwrap_or_else(|| draw(0, true))
 }
 
-fn columns(width: usize) -> usize {
-    width.saturating_sub(AXIS_CELLS)
-}
-
 fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<String> {
-    let room = columns(width);
+    let room = width.saturating_sub(AXIS_CELLS);
     let shown = &briefs[briefs.len().saturating_sub(room)..];
     let top =
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));

@@ -157,11 +157,9 @@ fn hits_of(frame: &TopFrame) -> Fact {
     fact.add(0, format!("page cache {}", percent(rates.page_cache_hit_ratio)));
     fact.add_some(2, rates.fetched_bytes_per_second, |bytes| format!("fetched {}", Bytes(bytes as u64).per_second()));
     fact.add_some(3, window_of(frame), |window| window);
-    if let Some(server) = frame.server.filter(|server| server.temporary_bytes.0 > 0) {
-        fact.add(3, format!("temporary files {}", server.temporary_bytes));
-    }
-    if let Some(server) = frame.server.filter(|server| server.deadlocks > 0) {
-        fact.add(1, counted(server.deadlocks, "deadlock"));
+    if let Some(server) = &frame.server {
+        fact.add_if(server.temporary_bytes.0 > 0, 3, format!("temporary files {}", server.temporary_bytes));
+        fact.add_if(server.deadlocks > 0, 1, counted(server.deadlocks, "deadlock"));
     }
     fact
 }
@@ -260,9 +258,7 @@ fn source_of(frame: &TopFrame) -> String {
             "bpf: everything but commands counted".to_owned()
         }
         Some(Tier::Bpf) => "bpf: everything counted".to_owned(),
-        Some(Tier::Memory) => {
-            format!("memory: {} samples/s, estimates", render_looks(looks_after(&frame.reductions)))
-        }
+        Some(Tier::Memory) => format!("memory: {} samples/s, estimates", render_looks(looks_after(&frame.reductions))),
         Some(Tier::Sql) => "SQL only: samples, estimates".to_owned(),
         None => "no server".to_owned(),
     }

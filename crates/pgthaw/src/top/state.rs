@@ -114,12 +114,11 @@ impl LiveTop {
     pub fn press(&mut self, key: Key) -> bool {
         match key {
             Key::CtrlC | Key::Char('q') => return true,
-            Key::Escape if self.is_help => self.close_help(),
+            Key::Escape if self.is_help => (self.is_help, self.first) = (false, 0),
             Key::Escape if self.with_locks => (self.with_locks, self.first) = (false, 0),
             Key::Escape if self.is_back() && self.kind == Kind::Live => self.go_now(),
             Key::Escape => return true,
-            Key::Char('?') if self.is_help => self.close_help(),
-            Key::Char('?') => (self.is_help, self.first) = (true, 0),
+            Key::Char('?') => (self.is_help, self.first) = (!self.is_help, 0),
             Key::ArrowUp | Key::Char('k') => self.first = self.first.saturating_sub(1),
             Key::ArrowDown | Key::Char('j') => self.first += 1,
             Key::ArrowLeft => self.step_to(self.place().saturating_sub(1)),
@@ -139,10 +138,6 @@ impl LiveTop {
             _ => {}
         }
         false
-    }
-
-    fn close_help(&mut self) {
-        (self.is_help, self.first) = (false, 0);
     }
 
     fn pause(&mut self) {

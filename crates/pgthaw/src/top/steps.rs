@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::arguments::TopArguments;
-use crate::looking::{Looking, RETRY, open_again};
+use crate::looking::{Looking, RETRY, connect, open_again};
 use crate::{OutputArguments, Target, describe};
 use command::hear_signals;
-use command::http::{Error, Listener, METRICS_TYPE, Page, StatusCode, Token, Uri};
+use command::http::{Error, Listener, METRICS_TYPE, StatusCode, Uri, respond};
 use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
 use host::linux::threads::lock;
@@ -90,9 +90,8 @@ pub async fn print(
 ) -> anyhow::Result<()> {
     let mut end = std::pin::pin!(hear_signals()?);
     let is_silent = endpoint.is_some() && !output.json;
-    let address = endpoint.as_ref().map(|endpoint| endpoint.address.clone());
+    let mut address = endpoint.as_ref().map(|endpoint| endpoint.address.clone());
     let mut steps = Steps::start(&arguments, target, endpoint)?;
-    let mut is_told = false;
     let ended = loop {
         let frame = tokio::select! {
             frame = steps.next() => frame,
@@ -103,8 +102,15 @@ pub async fn print(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        if let Some(address) = address.as_ref().filter(|_| !std::mem::replace(&mut is_told, true)) {
-            tell_address(address, is_silent, output);
+        match address.take() {
+            Some(address) if is_silent => {
+                terminal::print_line(&address);
+                if output.shows_progress() {
+                    terminal::print_remark("serving until Ctrl-C");
+                }
+            }
+            Some(address) => terminal::print_remark(&format!("metrics: {address}")),
+            None => {}
         }
         if !is_silent {
             terminal::print_json_part(&serde_json::to_string(&frame)?);
@@ -134,16 +140,6 @@ pub async fn record_history(target: Target, mut history: HistoryWriter) -> anyho
     Ok(history.finish()?)
 }
 
-fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
-    match is_silent {
-        true => terminal::print_line(address),
-        false => terminal::print_remark(&format!("metrics: {address}")),
-    }
-    if is_silent && output.shows_progress() {
-        terminal::print_remark("serving until Ctrl-C");
-    }
-}
-
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
@@ -157,8 +153,7 @@ impl Endpoint {
         if matches!(arguments.by, By::Query | By::Backend) {
             return Err(Error::TooManySeries);
         }
-        let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-        let listener = Listener::bind(address, token).await?;
+        let listener = Listener::bind(address, arguments.token_file.as_deref()).await?;
         let address = format!("http://{}/metrics", listener.address()?);
         Ok(Some(Endpoint { listener, address }))
     }
@@ -168,8 +163,8 @@ impl Endpoint {
         let (end, ended) = oneshot::channel();
         let to_read = Arc::clone(&totals);
         let page = move |uri: &Uri| {
-            let body = || render_metrics(&lock(&to_read));
-            (uri.path() == "/metrics").then(|| Page { status: StatusCode::OK, kind: METRICS_TYPE, body: body() })
+            let page = || respond(StatusCode::OK, METRICS_TYPE, render_metrics(&lock(&to_read)));
+            (uri.path() == "/metrics").then(page)
         };
         let task = tokio::spawn(self.listener.run_pages(None, page, async {
             let _ = ended.await;
@@ -206,9 +201,8 @@ async fn look_on(mut watch: TopWatch, target: Target, is_economical: bool) -> an
 }
 
 async fn open(target: &Target, is_economical: bool) -> anyhow::Result<Here> {
-    let mut looking = Looking::open(target).await?;
-    let pulse = if is_economical { None } else { Some(looking.connect().await?) };
-    let Looking { server, looks, who, own_pids, version_num, postmaster_pid } = looking;
+    let Looking { server, looks, who, mut own_pids, version_num, postmaster_pid } = Looking::open(target).await?;
+    let pulse = if is_economical { None } else { Some(connect(server, &mut own_pids).await?) };
     let (devices, device_name, missing) = find_devices(target);
     let grant = grant(&server.database, "pg_monitor", &server.facts.role);
     Ok(Here {

@@ -19,8 +19,7 @@ use tokio::process::Command;
 use tokio::sync::oneshot;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target};
-use crate::looking::BudgetArguments;
-use crate::looking::{Looking, open_again, open_history, parse_past};
+use crate::looking::{BudgetArguments, Looking, open_again, open_history, parse_past};
 use crate::waits::time_text::render_time_report;
 use command::table::ExportFile;
 use host::failure::ErrorKind;
@@ -104,32 +103,30 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let mut here = Here::open(&target, arguments.source).await?;
     // Without a data directory, the target's other remarks would repeat the reasons in `refused`.
     let seen = target.data_directory.is_some();
-    let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
+    let remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
     let cpu_before = read_own_cpu_time();
-    let (started_at, refused) = (here.started_at, here.refused.clone());
-    let mut following =
-        Following { target: &target, wanted: arguments.source, started_at, refused, remarks: Vec::new() };
     let stalls = here.stalls(&target);
     let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
-    let mut watch =
+    let watch =
         Watch::begin(&mut source, (here.who, None), here.roster, arguments.by, here.names, Some(stalls)).await?;
-    let status = arguments.wait(&mut following, &mut watch, &mut source, output).await?;
+    let (wanted, started_at, refused) = (arguments.source, here.started_at, here.refused);
+    let mut following = Following { target: &target, wanted, watch, source, started_at, refused, remarks };
+    let status = arguments.wait(&mut following, output).await?;
+    let Following { watch, mut source, refused, mut remarks, .. } = following;
     let cost = LookingCost {
         kernel: source.cost(),
-        kernel_refusal: source.cost_refusal(),
+        kernel_refusal: source.current.cost_refusal(),
         own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,
         processors: count_cores(),
     };
-    let watched = watch.finish(&mut source).await?;
-    remarks.extend(following.remarks);
-    let failed = &watched.accounting.failed;
+    let (mut report, failed, answered) = watch.finish(&mut source, refused, cost).await?;
     remarks.extend((failed.count > 0).then(|| {
         format!("{} for the process list failed; the last error: {}", counted(failed.count, "request"), failed.why)
     }));
     remarks.extend(locks::tell_since(server, locks_before).await);
-    remarks.extend((!watched.answered).then(|| "the server stopped responding before the end".to_owned()));
-    let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
+    remarks.extend((!answered).then(|| "the server stopped responding before the end".to_owned()));
+    report.remarks = remarks;
     finish(&report, file, output, status)
 }
 
@@ -158,18 +155,12 @@ impl WaitsArguments {
         Ok(sum.finish(&past.damaged))
     }
 
-    async fn wait(
-        &self,
-        following: &mut Following<'_>,
-        watch: &mut Watch,
-        source: &mut BudgetedSource,
-        output: OutputArguments,
-    ) -> Result<ExitStatus> {
+    async fn wait(&self, following: &mut Following<'_>, output: OutputArguments) -> Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
             let progress = Progress::steps("measuring (seconds)", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
-            let ended = following.until(watch, source, STEP, end, || progress.advance(1)).await;
+            let ended = following.until(end, || progress.advance(1)).await;
             progress.finish();
             // Falls back to the timeout if signals are unavailable.
             return Ok(match ended? {
@@ -193,7 +184,7 @@ impl WaitsArguments {
             child.id().into_iter().for_each(terminate);
             child.wait().await
         };
-        let status = following.until(watch, source, STEP, end, || ()).await?.context("cannot wait for the command")?;
+        let status = following.until(end, || ()).await?.context("cannot wait for the command")?;
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),
@@ -235,25 +226,20 @@ impl Here {
 struct Following<'a> {
     target: &'a Target,
     wanted: Option<Tier>,
+    watch: Watch,
+    source: BudgetedSource,
     started_at: f64,
-    pub refused: Vec<RefusedSource>,
-    pub remarks: Vec<String>,
+    refused: Vec<RefusedSource>,
+    remarks: Vec<String>,
 }
 
 impl Following<'_> {
-    /// Reads the source every `step` until `end`, across server restarts. Calls `hear` after each step.
-    pub async fn until<T>(
-        &mut self,
-        watch: &mut Watch,
-        source: &mut BudgetedSource,
-        step: Duration,
-        end: impl Future<Output = T>,
-        hear: impl Fn(),
-    ) -> Result<T> {
+    /// Reads the source every `STEP` until `end`, across server restarts. Calls `hear` after each step.
+    async fn until<T>(&mut self, end: impl Future<Output = T>, hear: impl Fn()) -> Result<T> {
         let mut end = std::pin::pin!(end);
         loop {
-            let (target, gone) = (self.target, watch.hear_gone());
-            let has_given_up_programs = source.reductions.iter().any(|one| one.given_up == GivenUp::Programs);
+            let (target, gone) = (self.target, self.watch.hear_gone());
+            let has_given_up_programs = self.source.reductions.iter().any(|one| one.given_up == GivenUp::Programs);
             let wanted = if has_given_up_programs { Some(Tier::Memory) } else { self.wanted };
             let next = async {
                 tokio::select! {
@@ -262,38 +248,29 @@ impl Following<'_> {
                     back = come_back(target, wanted, gone) => Err(Box::new(back)),
                 }
             };
-            match watch.until(source, step, next, |_, _| hear()).await? {
+            let (here, gone_ms) = match self.watch.until(&mut self.source, STEP, next, |_, _| hear()).await? {
                 Ok(ended) => return Ok(ended),
-                Err(back) => self.go_on(*back, watch, source)?,
+                Err(back) => *back,
+            };
+            let [gone, now] = [gone_ms, read_wall_ms()].map(render_clock);
+            let was_restarted = here.started_at != self.started_at;
+            if was_restarted {
+                let stalls = here.stalls(self.target);
+                self.watch.follow_restart(here.names, Some(stalls));
+                self.started_at = here.started_at;
+                self.remarks.push(format!(
+                    "the server restarted: it stopped at {gone}, and the measurement continued at {now}; all figures include the time before the restart"
+                ));
+            } else {
+                self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now}"));
+            }
+            self.watch.follow(here.who, here.roster);
+            // Other sources need no session and continued during the outage.
+            if was_restarted || self.source.current.tier() == Tier::Sql {
+                self.refused = here.refused;
+                self.source.follow(here.source, here.postmaster_pid)?;
             }
         }
-    }
-
-    fn go_on(
-        &mut self,
-        (here, gone_ms): (Here, i64),
-        watch: &mut Watch,
-        source: &mut BudgetedSource,
-    ) -> Result<(), Error> {
-        let [gone, now] = [gone_ms, read_wall_ms()].map(render_clock);
-        let was_restarted = here.started_at != self.started_at;
-        if was_restarted {
-            let stalls = here.stalls(self.target);
-            watch.follow_restart(here.names, Some(stalls));
-            self.started_at = here.started_at;
-            self.remarks.push(format!(
-                "the server restarted: it stopped at {gone}, and the measurement continued at {now}; all figures include the time before the restart"
-            ));
-        } else {
-            self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now}"));
-        }
-        watch.follow(here.who, here.roster);
-        // Other sources need no session and continued during the outage.
-        if was_restarted || source.tier() == Tier::Sql {
-            self.refused = here.refused;
-            source.follow(here.source, here.postmaster_pid)?;
-        }
-        Ok(())
     }
 }
 

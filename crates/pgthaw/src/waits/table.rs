@@ -1,33 +1,23 @@
 //! The report as a table; docs/schemas/waits-row.json lists the columns.
 
 use clap::ValueEnum as _;
-use command::table::{Cell, ExportColumn};
+use command::table::{Cell, ExportColumn, Kind};
 use observe::time::{NamedStatistic, TimeReport, TimeSecond};
 use observe::{BUCKETS, Statistic};
 
 /// Increased when a column's meaning changes.
 const FORMAT_VERSION: u32 = 1;
 
-const COLUMNS: [ExportColumn; 11] = [
-    ExportColumn::text("kind"),
-    ExportColumn::integer("second"),
-    ExportColumn::integer("until_ns"),
-    ExportColumn::text("who"),
-    ExportColumn::text("part"),
-    ExportColumn::text("detail"),
-    ExportColumn::text("name"),
-    ExportColumn::integer("count"),
-    ExportColumn::integer("total_ns"),
-    ExportColumn::integer("min_ns"),
-    ExportColumn::integer("max_ns"),
-];
+const COLUMNS: &str = "kind text, second integer, until_ns integer, who text, part text, detail text, name text, \
+    count integer, total_ns integer, min_ns integer, max_ns integer";
 
 const BUCKET_NAMES: &str = "bucket_00 bucket_01 bucket_02 bucket_03 bucket_04 bucket_05 bucket_06 bucket_07 bucket_08 bucket_09 \
     bucket_10 bucket_11 bucket_12 bucket_13 bucket_14 bucket_15 bucket_16 bucket_17 bucket_18 bucket_19 bucket_20 bucket_21 \
     bucket_22 bucket_23 bucket_24 bucket_25 bucket_26 bucket_27 bucket_28 bucket_29 bucket_30 bucket_31";
 
 pub(super) fn columns() -> Vec<ExportColumn> {
-    COLUMNS.into_iter().chain(BUCKET_NAMES.split(' ').map(ExportColumn::integer)).collect()
+    let buckets = BUCKET_NAMES.split(' ').map(|name| ExportColumn { name, kind: Kind::Integer });
+    ExportColumn::parse_list(COLUMNS).chain(buckets).collect()
 }
 
 pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {

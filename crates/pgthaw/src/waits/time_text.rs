@@ -1,3 +1,5 @@
+use std::borrow::Borrow;
+
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
 use observe::stall::{Stall, local_time};
@@ -29,7 +31,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
         culprits.iter_mut().rev().for_each(|part| add(&mut lines, part));
     }
     let (idle, rest): (Vec<&NamedStatistic>, Vec<_>) = report.statistics.iter().partition(|one| one.is_aside());
-    let shown: Vec<Row<'_>> = rest.iter().take(NAMES_SHOWN).map(|one| Row::of(report, one)).collect();
+    let shown: Vec<TopStatistic> = rest.iter().take(NAMES_SHOWN).map(|one| ended(report, one)).collect();
     lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name), width, "…"));
     let sum = |all: &[&NamedStatistic]| {
         render_ns(all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.statistic.total_ns)))
@@ -79,8 +81,7 @@ fn render_head(report: &TimeReport) -> String {
 }
 
 pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) -> Vec<String> {
-    let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
-    let mut columns = columns_of("NAME", &rows, |one| &one.name);
+    let mut columns = columns_of("NAME", shown, |one| &one.name);
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
@@ -106,38 +107,27 @@ const GAP_CELLS: usize = 2;
 /// Names are shortened to this width before columns are dropped.
 const NAME_CELLS: usize = 34;
 
-struct Row<'a> {
-    named: &'a NamedStatistic,
-    share: Option<f64>,
-    longest_ns: Option<u64>,
-    /// Whether the longest wait continues.
-    lasts: bool,
+/// A report has no unfinished waits.
+fn ended(report: &TimeReport, named: &NamedStatistic) -> TopStatistic {
+    let share = report.lived.shares()(&named.place, named.statistic.total_ns);
+    TopStatistic { named: named.clone(), share, open: 0, open_ns: 0 }
 }
 
-impl Row<'_> {
-    fn of<'a>(report: &TimeReport, named: &'a NamedStatistic) -> Row<'a> {
-        let share = report.lived.shares()(&named.place, named.statistic.total_ns);
-        Row { named, share, longest_ns: named.statistic.max_ns, lasts: false }
-    }
-
-    fn lasting(one: &TopStatistic) -> Row<'_> {
-        let longest_ns = one.longest_ns();
-        let lasts = one.open > 0 && longest_ns == Some(one.open_ns);
-        Row { named: &one.named, share: one.share, longest_ns, lasts }
-    }
-}
-
-fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str) -> Vec<Column> {
-    let cells = |cell: &dyn Fn(&Row<'_>) -> String| rows.iter().map(cell).collect::<Vec<String>>();
+fn columns_of(title: &str, rows: &[impl Borrow<TopStatistic>], name: fn(&NamedStatistic) -> &str) -> Vec<Column> {
+    let cells =
+        |cell: &dyn Fn(&TopStatistic) -> String| rows.iter().map(|row| cell(row.borrow())).collect::<Vec<String>>();
     let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
-    let count = |row: &Row<'_>| match row.named.statistic.count {
+    let count = |row: &TopStatistic| match row.named.statistic.count {
         0 => "-".to_owned(),
         count => count.to_string(),
     };
-    let share = |row: &Row<'_>| row.share.map_or_else(|| "-".to_owned(), render_share);
-    let longest = |row: &Row<'_>| optional(row.longest_ns) + if row.lasts { "+" } else { "" };
+    let share = |row: &TopStatistic| row.share.map_or_else(|| "-".to_owned(), render_share);
+    let longest = |row: &TopStatistic| {
+        let lasts = row.open > 0 && row.longest_ns() == Some(row.open_ns);
+        optional(row.longest_ns()) + if lasts { "+" } else { "" }
+    };
     vec![
-        Column::text(title, NAME_CELLS, cells(&|row| printable(name(row.named)).into_owned())),
+        Column::text(title, NAME_CELLS, cells(&|row| printable(name(&row.named)).into_owned())),
         Column::number("COUNT", 1, cells(&count)),
         Column::number("TOTAL", 0, cells(&|row| render_ns(row.named.statistic.total_ns))),
         Column::number("SHARE", 4, cells(&share)),
@@ -151,7 +141,7 @@ const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
-    let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
+    let shown: Vec<TopStatistic> = shown.map(|one| ended(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
     // Omits SHARE: the main table's shares already include the commands' time.
     columns.retain(|column| column.title != "SHARE");

@@ -8,6 +8,7 @@ use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions
 use super::system_user::{ActingAs, DEFAULT_PORT, SystemUser};
 use crate::answer::{Columns as _, ask_one};
 use crate::contained_socket::number_inside;
+use crate::error::{INVALID_AUTHORIZATION, INVALID_PASSWORD};
 use crate::{Address, Error, Result};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -110,7 +111,7 @@ async fn reach_host(
                     return Ok((identity, database, connection));
                 }
                 Err(error) if resolved.only_prefers(&database) && error.may_spare_another_database() => {}
-                Err(error) if error.is_about_identity() => {
+                Err(error) if error.has_state(&[INVALID_AUTHORIZATION]) => {
                     refused = refused.or(Some(error));
                     continue 'identities;
                 }
@@ -148,11 +149,13 @@ async fn connect_as(
     match within(resolved.timeout, &address, attempt).await? {
         Ok((connection, (path, found))) if path.is_empty() && found.as_ref() == Some(&mark) => Ok(connection),
         Ok((_, (path, _))) => Err(Error::ForeignPath { address, path }),
-        Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
-            Some(_) => Err(error),
-            None if resolved.withholds_password(candidate) => Err(Error::PasswordWithheld { address }),
-            None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
-        },
+        Err(error) if error.has_state(&[INVALID_PASSWORD]) => {
+            match resolved.password(candidate, &identity.role, database)? {
+                Some(_) => Err(error),
+                None if resolved.withholds_password(candidate) => Err(Error::PasswordWithheld { address }),
+                None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
+            }
+        }
         Err(error) => Err(error),
     }
 }
@@ -181,7 +184,8 @@ async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &
     }
     let question = "SELECT pg_catalog.pg_is_in_recovery(), \
                     pg_catalog.current_setting('transaction_read_only')::pg_catalog.bool";
-    let (in_recovery, is_read_only): (bool, bool) = ask_one(connection, "check target_session_attrs", question).await?;
+    let (in_recovery, is_read_only): (bool, bool) =
+        ask_one(connection, "check target_session_attrs", sqlx::query(question)).await?;
     match (wanted.fits)(in_recovery, is_read_only) {
         true => Ok(()),
         false => Err(Error::OtherKindOfServer { address: candidate.address(), wanted: wanted.described }),

@@ -205,7 +205,8 @@ impl ResolvedOptions {
         let wanted = self.parameters.get("requirepeer");
         let place = socket.parent().and_then(|place| place.metadata().ok());
         let is_open_place = place.is_some_and(|place| place.mode() & WORLD_WRITABLE != 0);
-        if wanted.is_none() && !(is_open_place && self.has_password(candidate, role, database)) {
+        let has_password = || self.password(candidate, role, database).is_ok_and(|password| password.is_some());
+        if wanted.is_none() && !(is_open_place && has_password()) {
             return Ok(());
         }
         let asked = UnixStream::connect(&socket).await.and_then(|peer| peer.peer_cred());
@@ -220,10 +221,6 @@ impl ResolvedOptions {
         }
         let user = SystemUser::of_uid(peer).map_or_else(|| peer.to_string(), |user| user.name);
         Err(Error::Peer { socket, user, wanted: wanted.map(str::to_owned) })
-    }
-
-    pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
-        self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
 
     /// If the address is from a data directory, pgthaw sends the password only to a socket in a trusted place.

@@ -45,8 +45,7 @@ impl SystemUser {
     }
 
     pub fn is_trusted_owner(file: &Path) -> bool {
-        let Ok(metadata) = fs::symlink_metadata(file) else { return false };
-        SystemUser::is_trusted(metadata.uid())
+        fs::symlink_metadata(file).is_ok_and(|found| SystemUser::is_trusted(found.uid()))
     }
 
     pub fn is_trusted(uid: u32) -> bool {

@@ -106,9 +106,7 @@ impl ScratchCluster {
         }
         ScratchCluster::adopt(programs, directory)
     }
-}
 
-impl ScratchCluster {
     /// Moves a directory of the stopped cluster to `elsewhere`, where it replaces an existing one, and leaves a link.
     pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let (from, to) = (self.data_directory().join(name), elsewhere.join(name));

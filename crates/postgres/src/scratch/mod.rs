@@ -7,14 +7,15 @@ use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+use host::linux::process::read_listed_children;
+use host::linux::signals;
 use host::linux::threads::lock;
-use rustix::process::{Pid, Signal};
 
 use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_own_cluster};
 use super::error::CREATE_DIRECTORY_IN;
@@ -178,6 +179,13 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
+    /// Takes effect at the next start. TCP connections require the role's password (SCRAM).
+    pub fn listen(&mut self, listening: &Listening) -> Result<()> {
+        self.port = listening.port;
+        self.configure(&[("listen_addresses", &listening.address.to_string())])?;
+        self.replace_file(HBA, &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role))
+    }
+
     /// Waits until the server is ready, or `hurry_clusters` is called.
     pub fn start(&mut self) -> Result<()> {
         self.start_with(|_| {})
@@ -196,18 +204,17 @@ impl ScratchCluster {
         let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
-        let mut postmaster = command
+        let postmaster = command
             .spawn()
             .map_err(|source| Error::Program { program: "postgres".into(), output: source.to_string() })?;
-        let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was requested as a pipe") };
-        self.server = Some(RunningServer { postmaster, pipe });
+        self.server = Some(RunningServer(postmaster));
         self.wait_until_ready(logged, is_given_up)
     }
 
     pub fn stop(&mut self, mode: StopMode) -> Result<()> {
         let signal = match mode {
-            StopMode::Fast => Signal::INT,
-            StopMode::Immediate => Signal::QUIT,
+            StopMode::Fast => libc::SIGINT,
+            StopMode::Immediate => libc::SIGQUIT,
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
@@ -217,7 +224,7 @@ impl ScratchCluster {
             return Ok(());
         }
         if !is_of_use {
-            server.signal(Signal::QUIT);
+            server.signal(libc::SIGQUIT);
             if server.wait(QUIT_LIMIT, || false) {
                 return Ok(());
             }
@@ -231,11 +238,9 @@ impl ScratchCluster {
     /// Kills the server, like a power failure. Shared memory stays until the next start or drop.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
-        let backends = server.children();
-        server.signal(Signal::KILL);
-        for backend in backends {
-            let _ = rustix::process::kill_process(backend, Signal::KILL);
-        }
+        let backends = read_listed_children(server.0.id()).unwrap_or_default();
+        server.signal(libc::SIGKILL);
+        backends.into_iter().for_each(|backend| signals::send(backend, libc::SIGKILL));
         server.wait(STOP_LIMIT, || false);
     }
 
@@ -244,7 +249,7 @@ impl ScratchCluster {
     }
 
     pub fn postmaster_pid(&self) -> Option<u32> {
-        self.server.as_ref().map(|server| server.postmaster.id())
+        self.server.as_ref().map(|server| server.0.id())
     }
 
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
@@ -465,43 +470,27 @@ impl Listening {
     }
 }
 
-impl ScratchCluster {
-    /// Takes effect at the next start. TCP connections require the role's password (SCRAM).
-    pub fn listen(&mut self, listening: &Listening) -> Result<()> {
-        self.port = listening.port;
-        self.configure(&[("listen_addresses", &listening.address.to_string())])?;
-        self.replace_file(
-            "pg_hba.conf",
-            &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
-        )
-    }
-}
-
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Closing the pipe makes the watcher stop the postmaster.
+/// The postmaster. Closing its standard input makes the watcher stop it.
 #[derive(Debug)]
-pub struct RunningServer {
-    pub postmaster: Child,
-    pub pipe: ChildStdin,
-}
+struct RunningServer(Child);
 
 impl RunningServer {
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.postmaster.try_wait(), Ok(None))
+    fn is_alive(&mut self) -> bool {
+        // Unlike `wait`, keeps the pipe open.
+        matches!(self.0.try_wait(), Ok(None))
     }
 
-    pub fn signal(&mut self, signal: Signal) {
+    fn signal(&mut self, signal: i32) {
         // `try_wait` reaps, so a live pid cannot be reused.
-        if self.is_alive()
-            && let Some(pid) = as_pid(self.postmaster.id())
-        {
-            let _ = rustix::process::kill_process(pid, signal);
+        if self.is_alive() {
+            signals::send(self.0.id(), signal);
         }
     }
 
     /// False on timeout.
-    pub fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
+    fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
         let started = Instant::now();
         while self.is_alive() {
             if started.elapsed() > limit || is_given_up() {
@@ -509,19 +498,9 @@ impl RunningServer {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        let _ = self.pipe.write_all(b"goodbye\n");
+        let _ = self.0.stdin.as_mut().map(|pipe| pipe.write_all(b"goodbye\n"));
         true
     }
-
-    pub fn children(&self) -> Vec<Pid> {
-        let pid = self.postmaster.id();
-        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
-    }
-}
-
-fn as_pid(number: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(number).ok()?)
 }
 
 /// Parses postmaster.pid: line 1 is the pid, line 8 `ready`.
@@ -664,8 +643,8 @@ mod tests {
     fn the_watcher_stops_the_server_when_its_owner_is_gone() {
         let mut cluster = cluster(&[]);
         cluster.start().unwrap();
-        let RunningServer { mut postmaster, pipe } = cluster.server.take().unwrap();
-        drop(pipe);
+        let RunningServer(mut postmaster) = cluster.server.take().unwrap();
+        drop(postmaster.stdin.take());
         assert!(postmaster.wait().unwrap().success());
     }
 }

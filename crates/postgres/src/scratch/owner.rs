@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use host::files::{Directory, EntryKind, MADE_UP_CHARACTERS, OwnDirectory};
+use host::files::{Directory, FileType, MADE_UP_CHARACTERS, OwnDirectory};
 use host::linux::process;
 use nix::unistd::User;
 use rustix::fs::OFlags;
@@ -82,7 +82,7 @@ impl Drop for MarkedDirectory {
 pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
-    let named = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory && is_named(&entry.name));
+    let named = entries.into_iter().filter(|entry| entry.kind == FileType::Directory && is_named(&entry.name));
     let mut removed = Vec::new();
     for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
         // The lock blocks concurrent removers.
@@ -125,7 +125,7 @@ pub fn has_server(directory: &Path) -> bool {
     let place = directory.join(SOCKETS);
     let sockets = Directory::open_itself(&place).and_then(|found| found.entries()).unwrap_or_default();
     let mut sockets =
-        sockets.iter().filter(|entry| entry.kind == EntryKind::Other).map(|entry| place.join(&entry.name));
+        sockets.iter().filter(|entry| entry.kind == FileType::Socket).map(|entry| place.join(&entry.name));
     DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some())
         || sockets.any(|socket| DataDirectory::of_socket(&socket).is_some())
 }

@@ -1,6 +1,6 @@
 -- pg_relation_size is NULL for a dropped relation. It would wait for exclusive locks, so locked relations are skipped.
 SELECT
-    c.oid,
+    c.oid AS relation_oid,
     f.fork,
     pg_catalog.pg_relation_size(c.oid, f.fork) / pg_catalog.current_setting('block_size')::bigint AS blocks
 FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS r (oid)

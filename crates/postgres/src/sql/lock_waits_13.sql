@@ -37,9 +37,9 @@ WITH activity AS MATERIALIZED (
     ) AS guessed ON guessed.pid = awaited.pid AND awaited.locktype = 'transactionid'
     WHERE NOT awaited.granted
 )
-SELECT involved.pid, process.backend_type, CAST(pg_catalog.pg_get_userbyid(process.usesysid) AS pg_catalog.text) AS username,
+SELECT involved.pid, process.backend_type AS backend, CAST(pg_catalog.pg_get_userbyid(process.usesysid) AS pg_catalog.text) AS "user",
        CAST(database.datname AS pg_catalog.text) AS database, process.application_name, process.query,
-       process.wait_event_type, process.wait_event,
+       process.wait_event_type AS event_type, process.wait_event AS event,
        CAST(EXTRACT(EPOCH FROM process.backend_start) * 1000000 AS pg_catalog.int8) AS started_us, process.state,
        CAST(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - process.state_change) * 1000 AS pg_catalog.int8) AS state_ms,
        coalesce(waiter.blockers, '{}') AS blocked_by,

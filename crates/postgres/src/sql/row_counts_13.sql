@@ -1,9 +1,9 @@
 -- As of the last ANALYZE or VACUUM (below 0: never). The index is the primary key's, else the first.
 SELECT
-    c.oid,
+    c.oid AS relation_oid,
     c.reltuples::pg_catalog.float8 AS rows,
-    c.relpages,
-    i.indexrelid
+    c.relpages AS blocks,
+    i.indexrelid AS index_oid
 FROM pg_catalog.pg_class c
 LEFT JOIN LATERAL (
     SELECT x.indexrelid

@@ -5,7 +5,8 @@ SELECT
     (SELECT system_identifier FROM pg_catalog.pg_control_system()) AS system_identifier,
     pg_catalog.current_setting('block_size')::int AS block_size,
     (SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'segment_size') AS segment_blocks,
-    (SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'shared_buffers') AS shared_buffers_blocks,
+    (SELECT setting::bigint * pg_catalog.current_setting('block_size')::int FROM pg_catalog.pg_settings WHERE name = 'shared_buffers')
+        AS shared_buffers_bytes,
     (SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory') AS data_directory,
     pg_catalog.current_setting('cluster_name') AS cluster_name,
     (SELECT setting FROM pg_catalog.pg_settings WHERE name = 'debug_io_direct') AS debug_io_direct,

@@ -86,16 +86,13 @@ fn event(kind: PageEventKind, file: u32, units: u64, pid: u32) -> PageEvent {
 type Seen = (String, std::ops::Range<u64>, EventKind, u32, bool, Claim);
 
 fn looked(requests: &mut Requests) -> Vec<Seen> {
-    let mut seen = Vec::new();
-    let mut visit = |touch: Touch| seen.push(seen_of(touch));
-    requests.look(&mut visit).unwrap();
-    seen
+    requests.look().unwrap().into_iter().map(seen_of).collect()
 }
 
-fn ended(requests: &mut Requests, visit: &mut dyn FnMut(Touch)) -> FilmHeader {
+fn ended(requests: &mut Requests) -> (FilmHeader, Vec<u32>) {
     let mut header = FilmHeader::default();
-    requests.end(visit, &mut header).unwrap();
-    header
+    let touches = requests.end(&mut header).unwrap();
+    (header, touches.iter().map(|touch| touch.event.pid).collect())
 }
 
 fn seen_of(touch: Touch) -> Seen {
@@ -129,7 +126,8 @@ fn what_was_asked_for_is_told_by_kind_and_neighbours_are_one() {
     ];
     assert_eq!(looked(&mut requests), expected);
     assert_eq!(requests.pages, 8);
-    let end = ended(&mut requests, &mut |_| panic!("there is no more"));
+    let (end, more) = ended(&mut requests);
+    assert!(more.is_empty());
     assert_eq!((end.lost_events, end.sampling), (7, Some(Sampled { shift: 0, unit_blocks: 1 })));
 }
 
@@ -139,7 +137,7 @@ fn without_requests_what_comes_is_the_film() {
     told.lock().unwrap().events = vec![event(PageEventKind::Fetched, 0, 1, PID)];
     let seen = looked(&mut requests);
     assert_eq!((seen[0].2, seen[0].4, seen[0].5), (EventKind::Fetched, true, Claim::None));
-    assert_eq!(ended(&mut requests, &mut |_| ()).sampling, None);
+    assert_eq!(ended(&mut requests).0.sampling, None);
 }
 
 #[test]
@@ -181,7 +179,7 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
     assert_eq!((roles[&1], roles[&child.id()], cleared), (Role::Other, Role::Wanted, vec![(0, 64, 1)]));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(ended(&mut requests, &mut |_| ()).remarks.is_empty());
+    assert!(ended(&mut requests).0.remarks.is_empty());
 }
 
 #[test]
@@ -190,8 +188,7 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
     let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Requested, 0, 1, 1)];
     assert_eq!(looked(&mut requests), []);
-    let mut seen = Vec::new();
-    let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
+    let (end, seen) = ended(&mut requests);
     assert_eq!(seen, [1]);
     assert!(end.remarks[0].contains("requests of the whole cluster"), "{:?}", end.remarks);
 }
@@ -201,7 +198,8 @@ fn a_command_that_asked_for_nothing_is_told() {
     let command = Arc::new(AtomicU32::new(std::process::id()));
     let (mut requests, _told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     assert_eq!(looked(&mut requests), []);
-    let end = ended(&mut requests, &mut |_| panic!("there is nothing"));
+    let (end, seen) = ended(&mut requests);
+    assert!(seen.is_empty());
     assert!(end.remarks[0].contains("nothing was requested from the page cache"), "{:?}", end.remarks);
     assert_eq!(end.remarks.len(), 1);
 }
@@ -223,8 +221,7 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         command.store(std::process::id(), Ordering::Release);
         told.lock().unwrap().events = [short].iter().chain(&others).map(of).collect();
         assert_eq!(looked(&mut requests), []);
-        let mut seen = Vec::new();
-        let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
+        let (end, seen) = ended(&mut requests);
         assert_eq!(seen, expected);
         let why = "count as the command's, because no other process requested anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
@@ -239,7 +236,7 @@ fn a_file_that_cannot_be_followed_to_its_end_is_told() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Grown, 0, 0, PID)];
     assert_eq!(looked(&mut requests), []);
-    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file that grew or appeared"));
+    assert!(ended(&mut requests).0.remarks[0].contains("1 file that grew or appeared"));
 }
 
 #[test]
@@ -257,7 +254,7 @@ fn what_comes_again_is_counted_of_each_process() {
     let again = |kind, pages_again, pid| PageEvent { pages_again, ..event(kind, 0, 1, pid) };
     told.lock().unwrap().events =
         vec![again(Requested, -1, PID), again(Again, 6, PID), again(Again, 4, PID - 1), again(Fetched, 0, PID)];
-    requests.look(&mut |_| {}).unwrap();
+    requests.look().unwrap();
     assert_eq!(requests.fetched_again(), Bytes(10 * 4096));
-    assert_eq!(ended(&mut requests, &mut |_| {}).fetched_again, Some(Bytes(10 * 4096)));
+    assert_eq!(ended(&mut requests).0.fetched_again, Some(Bytes(10 * 4096)));
 }

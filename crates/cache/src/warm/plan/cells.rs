@@ -20,34 +20,29 @@ pub struct Cells {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    pub start: u32,
-    pub end: u32,
+    pub start: u64,
+    pub end: u64,
     /// Number of blocks between the previous run and this one. `None` for the first run, and if one of these blocks is
     /// resident, because the kernel splits reads there.
     pub gap: Option<u16>,
 }
 
 impl Cells {
-    pub fn len(&self) -> u32 {
-        self.cells.len() as u32
-    }
-
     pub fn fill(&mut self, fork: &WantedFork, start: u64, end: u64) {
         self.cells.clear();
         self.cells.resize((end - start) as usize, COLD);
         for (level, (_, blocks)) in fork.levels.iter().enumerate() {
             for_each_range(blocks, start, end, |range| self.cells[range].fill(level as u8 + 1));
         }
-        let mut resident_wanted = 0;
+        self.resident_wanted = 0;
         for_each_range(&fork.resident, start, end, |range| {
             let cells = &mut self.cells[range];
-            resident_wanted += cells.iter().filter(|cell| **cell != COLD).count() as u64;
+            self.resident_wanted += cells.iter().filter(|cell| **cell != COLD).count() as u64;
             cells.fill(RESIDENT);
         });
-        self.resident_wanted = resident_wanted;
     }
 
-    pub fn truncate(&mut self, end: u32) {
+    pub fn truncate(&mut self, end: u64) {
         let dropped = self.cells.drain(end as usize..);
         debug_assert!(dropped.as_slice().iter().all(|cell| *cell != RESIDENT), "only cut within a wanted run");
     }
@@ -62,7 +57,7 @@ impl Cells {
             let end = start + rest.iter().position(|cell| !is_wanted(cell)).unwrap_or(rest.len());
             let gap = before.map(|before| &self.cells[before..start]).filter(|gap| !gap.contains(&RESIDENT));
             (before, at) = (Some(end), end);
-            Some(Run { start: start as u32, end: end as u32, gap: gap.map(|gap| gap.len() as u16) })
+            Some(Run { start: start as u64, end: end as u64, gap: gap.map(|gap| gap.len() as u16) })
         })
     }
 
@@ -73,23 +68,23 @@ impl Cells {
         (1..RESIDENT).rev().filter(move |cell| present[usize::from(*cell)]).map(|cell| cell - 1)
     }
 
-    pub fn count_levels(&self, start: u32, end: u32, mut count: impl FnMut(u8)) {
-        for cell in &self.cells[start as usize..end as usize] {
-            if *cell != COLD && *cell != RESIDENT {
-                count(*cell - 1);
-            }
-        }
+    /// Heat level of each wanted, uncached block.
+    pub fn levels_in(&self, start: u64, end: u64) -> impl Iterator<Item = u8> {
+        self.cells[start as usize..end as usize].iter().filter(|cell| is_wanted(cell)).map(|cell| cell - 1)
     }
 
-    pub fn mark_resident(&mut self, start: u32, end: u32) {
+    pub fn mark_resident(&mut self, start: u64, end: u64) {
         self.cells[start as usize..end as usize].fill(RESIDENT);
     }
 
     /// Start of the run of wanted blocks that ends the slice; the slice's end if there is none.
-    pub fn last_run_start(&self) -> u32 {
-        let is_wanted = |cell: &u8| *cell != COLD && *cell != RESIDENT;
-        self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u32 + 1)
+    pub fn last_run_start(&self) -> u64 {
+        self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u64 + 1)
     }
+}
+
+fn is_wanted(cell: &u8) -> bool {
+    *cell != COLD && *cell != RESIDENT
 }
 
 fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl FnMut(std::ops::Range<usize>)) {
@@ -104,9 +99,9 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 
 /// Length of a slice, as a multiple of the largest read: 8 MB with reads of 256 kB. So a plan of terabytes stays small,
 /// and a hot part stands out.
-const SLICE_READS: u32 = 32;
+const SLICE_READS: u64 = 32;
 /// Maximum length of a read: a slice's blocks are counted in 16 bits.
-pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
+pub const MAX_READ_BLOCKS: u64 = u16::MAX as u64 / SLICE_READS;
 /// Index blocks read before hot ones: the metapage, and a small B-tree's root.
 const HEAD_BLOCKS: u64 = 4;
 
@@ -123,40 +118,32 @@ pub struct Slices<'a> {
     wanted: &'a WantedFork,
     fork: u32,
     segment_blocks: u64,
-    largest_read: u32,
+    largest_read: u64,
     at: u64,
 }
 
 impl<'a> Slices<'a> {
-    pub fn new(wanted: &'a WantedFork, fork: u32, segment_blocks: u32, largest_read: u32) -> Slices<'a> {
+    pub fn new(wanted: &'a WantedFork, fork: u32, segment_blocks: u32, largest_read: u64) -> Slices<'a> {
         Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
     }
 
     pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
         let start = self.next_wanted()?;
         let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
-        let mut end = (start + u64::from(self.largest_read * SLICE_READS)).min(segment_end).min(self.wanted.blocks);
+        let mut end = (start + self.largest_read * SLICE_READS).min(segment_end).min(self.wanted.blocks);
         let is_head = self.wanted.is_index && self.wanted.precedence == Precedence::ByHeat && start < HEAD_BLOCKS;
         if is_head {
             end = end.min(HEAD_BLOCKS);
         }
         cells.fill(self.wanted, start, end);
         if !is_head && end < segment_end && self.is_missing(end) {
-            end -= self.cut_back(cells);
+            // The slice ends within a run: its last, incomplete read is left to the next one.
+            let cut = (end - start - cells.last_run_start()) % self.largest_read;
+            end -= if cut < end - start { cut } else { 0 };
+            cells.truncate(end - start);
         }
         self.at = end;
         Some(Slice { fork: self.fork, start, end, is_head })
-    }
-
-    /// Cuts off the last, incomplete read of a slice that ends within a run. Returns the number of blocks cut off.
-    fn cut_back(&self, cells: &mut Cells) -> u64 {
-        let run = cells.last_run_start();
-        let cut = (cells.len() - run) % self.largest_read;
-        if cut == cells.len() {
-            return 0;
-        }
-        cells.truncate(cells.len() - cut);
-        cut.into()
     }
 
     fn next_wanted(&self) -> Option<u64> {

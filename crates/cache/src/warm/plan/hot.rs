@@ -26,16 +26,9 @@ const LEFT_MAX: f64 = 0.06;
 pub struct Hot {
     /// Heat per second of the coldest step.
     pub least: f64,
+    /// Seconds of all steps, and of those not begun.
     seconds: f64,
     left: f64,
-}
-
-#[derive(Clone, Copy)]
-struct End {
-    /// Total seconds and heat of the steps before the drop. `least` is the heat per second of the last of these steps.
-    seconds: f64,
-    heat: f64,
-    least: f64,
 }
 
 impl Hot {
@@ -51,13 +44,13 @@ impl Hot {
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
-            is_drop.then_some(End { seconds: *seconds, heat: *heat, least })
+            is_drop.then_some((Hot { least, seconds: *seconds, left: *seconds }, *heat))
         });
         let end = drops.reduce(|end, next| {
-            let is_same = next.seconds - end.seconds < within;
-            if is_same || next.heat - end.heat >= all_heat * MORE_HEAT_MIN { next } else { end }
-        })?;
-        Some(Hot { least: end.least, seconds: end.seconds, left: end.seconds })
+            let is_same = next.0.seconds - end.0.seconds < within;
+            if is_same || next.1 - end.1 >= all_heat * MORE_HEAT_MIN { next } else { end }
+        });
+        end.map(|(hot, _)| hot)
     }
 
     /// Rest of an earlier plan's hot part. The new plan's costs may differ, so somewhat colder steps count too.

@@ -1,7 +1,7 @@
 //! Chooses which gaps between the wanted blocks of a slice are read too, so that neighbouring reads merge. A gap costs
 //! bytes and saves a read, so the best choice is the m shortest gaps. Every m is tried.
 
-use super::cells::{Cells, Geometry, Slices, WantedFork};
+use super::cells::{Cells, Geometry, Run, Slices, WantedFork};
 use crate::warm::DeviceProfile;
 
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
     pub geometry: Geometry,
     /// In blocks.
-    pub largest_read: u32,
+    pub largest_read: u64,
     /// Gaps between wanted blocks that the plan reads too; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
 }
@@ -17,11 +17,11 @@ pub struct Prices<'a> {
 impl Prices<'_> {
     /// Device seconds while others use the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        self.device.shared_seconds(cost.reads.into(), self.geometry.bytes(cost.blocks.into()))
+        self.device.shared_seconds(cost.reads, self.geometry.bytes(cost.blocks))
     }
 
-    fn idle_seconds(&self, reads: u64, blocks: u64) -> f64 {
-        self.device.seconds(reads, self.geometry.bytes(blocks))
+    fn idle_seconds(&self, cost: Cost) -> f64 {
+        self.device.seconds(cost.reads, self.geometry.bytes(cost.blocks))
     }
 
     /// Blocks transferred in the time of one read.
@@ -43,8 +43,15 @@ impl Prices<'_> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    pub reads: u32,
-    pub blocks: u32,
+    pub reads: u64,
+    pub blocks: u64,
+}
+
+impl Cost {
+    fn add(&mut self, other: Cost) {
+        self.reads += other.reads;
+        self.blocks += other.blocks;
+    }
 }
 
 /// Merges reads over all gaps shorter than `gap` blocks, and over the first `ties` gaps of exactly that length.
@@ -78,7 +85,7 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     let mut best = (prices.seconds(cost), 0);
     for (index, gap) in gaps.iter().enumerate() {
         cost.reads -= 1;
-        cost.blocks += u32::from(*gap);
+        cost.blocks += u64::from(*gap);
         let seconds = prices.seconds(cost);
         if seconds < best.0 {
             best = (seconds, index + 1);
@@ -89,43 +96,30 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     Merging { gap, ties: (best.1 - shorter) as u32 }
 }
 
-pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> Cost {
+pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u64) -> Cost {
     let mut cost = Cost::default();
-    for_each_stretch(cells, coldest, merging, |start, end| {
-        cost.reads += (end - start).div_ceil(largest_read);
-        cost.blocks += end - start;
-    });
+    for (start, end) in stretches(cells, coldest, merging) {
+        cost.add(Cost { reads: (end - start).div_ceil(largest_read), blocks: end - start });
+    }
     cost
 }
 
-pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32, mut visit: impl FnMut(u32, u32)) {
-    for_each_stretch(cells, coldest, merging, |start, end| {
-        for first in (start..end).step_by(largest_read as usize) {
-            visit(first, end.min(first + largest_read));
-        }
-    });
-}
-
-/// Visits the block ranges that result from `merging`, before they are split at the largest read size.
-pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
+/// The block ranges that result from `merging`, before they are split at the largest read size.
+pub fn stretches(cells: &Cells, coldest: u8, merging: Merging) -> impl Iterator<Item = (u64, u64)> {
     let mut ties = merging.ties;
-    let mut stretch: Option<(u32, u32)> = None;
-    for run in cells.runs(coldest) {
-        let is_tie = run.gap == Some(merging.gap) && ties > 0;
-        ties -= u32::from(is_tie);
-        let is_read_over = is_tie || run.gap.is_some_and(|gap| gap < merging.gap);
-        stretch = match stretch {
-            Some((start, _)) if is_read_over => Some((start, run.end)),
-            Some((start, end)) => {
-                visit(start, end);
-                Some((run.start, run.end))
-            }
-            None => Some((run.start, run.end)),
+    let mut runs = cells.runs(coldest).peekable();
+    std::iter::from_fn(move || {
+        let Run { start, mut end, .. } = runs.next()?;
+        let mut is_read_over = |run: &Run| {
+            let is_tie = run.gap == Some(merging.gap) && ties > 0;
+            ties -= u32::from(is_tie);
+            is_tie || run.gap.is_some_and(|gap| gap < merging.gap)
         };
-    }
-    if let Some((start, end)) = stretch {
-        visit(start, end);
-    }
+        while let Some(run) = runs.next_if(&mut is_read_over) {
+            end = run.end;
+        }
+        Some((start, end))
+    })
 }
 
 // ---- chain ----
@@ -192,20 +186,19 @@ fn decompose(slice: &Cells, levels: &[u8], heat: &impl Fn(u8) -> f64, prices: &P
 }
 
 pub fn apply(link: &Link, cells: &mut Cells) {
-    let mut stretches = Vec::new();
-    for_each_stretch(cells, link.coldest, link.merging, |start, end| stretches.push((start, end)));
+    let stretches: Vec<(u64, u64)> = stretches(cells, link.coldest, link.merging).collect();
     stretches.into_iter().for_each(|(start, end)| cells.mark_resident(start, end));
 }
 
 fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'_>) -> Link {
     let (merging, cost) = choose(cells, coldest, prices);
     let (mut wanted_blocks, mut gained) = (0, 0.0);
-    for_each_stretch(cells, coldest, merging, |start, end| {
-        cells.count_levels(start, end, |level| {
+    for (start, end) in stretches(cells, coldest, merging) {
+        for level in cells.levels_in(start, end) {
             wanted_blocks += 1;
             gained += heat(level);
-        });
-    });
+        }
+    }
     Link { coldest, merging, cost, wanted_blocks, heat: gained, seconds: prices.seconds(cost) }
 }
 
@@ -224,8 +217,8 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
     if prices.device.overlap == 0.0 {
         return None;
     }
-    let mut gaps = Gaps::default();
-    let (mut separate, mut joined) = (Total::default(), Total::default());
+    let mut gaps = Gaps { all: Cost::default(), lengths: vec![0; GAP_MAX + 1] };
+    let (mut separate, mut joined) = (Cost::default(), Cost::default());
     for_each_slice(forks, &prices, cells, |cells| {
         gaps.add(cells);
         separate.add(cost(cells, 0, Merging::NONE, prices.largest_read));
@@ -236,13 +229,12 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
         let (merging, reads) = gaps.choose(&prices, unsaved_reads);
-        let (mut merged, mut turns) = (Total::default(), Prices { merging: Some(merging), ..prices });
+        let (mut merged, mut turns) = (Cost::default(), Prices { merging: Some(merging), ..prices });
         for_each_slice(forks, &prices, cells, |cells| merged.add(choose(cells, 0, &turns.next(cells)).1));
         unsaved_reads += merged.reads.saturating_sub(reads);
         candidates.push((merging, merged));
     }
-    let timed =
-        candidates.into_iter().map(|(merging, total)| (merging, prices.idle_seconds(total.reads, total.blocks)));
+    let timed = candidates.into_iter().map(|(merging, cost)| (merging, prices.idle_seconds(cost)));
     timed.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(merging, _)| merging)
 }
 
@@ -255,37 +247,18 @@ fn for_each_slice(forks: &[WantedFork], prices: &Prices<'_>, cells: &mut Cells, 
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    reads: u64,
-    blocks: u64,
-}
-
-impl Total {
-    fn add(&mut self, cost: Cost) {
-        self.reads += u64::from(cost.reads);
-        self.blocks += u64::from(cost.blocks);
-    }
-}
-
 #[derive(Debug)]
 struct Gaps {
-    runs: u64,
-    blocks: u64,
+    /// One read per run.
+    all: Cost,
+    /// Number of gaps by length.
     lengths: Vec<u64>,
-}
-
-impl Default for Gaps {
-    fn default() -> Gaps {
-        Gaps { runs: 0, blocks: 0, lengths: vec![0; GAP_MAX + 1] }
-    }
 }
 
 impl Gaps {
     fn add(&mut self, cells: &Cells) {
         for run in cells.runs(0) {
-            self.runs += 1;
-            self.blocks += u64::from(run.end - run.start);
+            self.all.add(Cost { reads: 1, blocks: run.end - run.start });
             if let Some(gap) = run.gap.map(usize::from).filter(|gap| *gap <= GAP_MAX) {
                 self.lengths[gap] += 1;
             }
@@ -295,16 +268,18 @@ impl Gaps {
     /// Returns the best gaps to read, and the resulting number of reads. Each gap saves one read, but `unsaved_reads`
     /// reads are added, because merged reads above the largest read size are split.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
-        let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
-        let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);
+        let Cost { mut reads, mut blocks } = self.all;
+        reads += unsaved_reads;
+        let mut best = (prices.idle_seconds(Cost { reads, blocks }), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
             // The time is least where the costs of reads and bytes are equal.
             let blocks_of_reads = reads as f64 * prices.price_blocks() - blocks as f64;
             let even = (blocks_of_reads / (prices.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {
-                let seconds = prices.idle_seconds(reads - ties, blocks + ties * u64::from(length));
+                let cost = Cost { reads: reads - ties, blocks: blocks + ties * u64::from(length) };
+                let seconds = prices.idle_seconds(cost);
                 if seconds < best.0 {
-                    best = (seconds, length, ties, reads - ties);
+                    best = (seconds, length, ties, cost.reads);
                 }
             }
             reads -= count;
@@ -325,9 +300,9 @@ mod balance_tests {
     }
 
     fn scattered() -> Gaps {
-        let mut gaps = Gaps::default();
-        (1..=64).for_each(|length| gaps.lengths[length] = 4000 >> (length / 4).min(12));
-        Gaps { runs: gaps.lengths.iter().sum::<u64>() + 1000, blocks: 35_000, ..gaps }
+        let mut lengths = vec![0; GAP_MAX + 1];
+        (1..=64).for_each(|length| lengths[length] = 4000 >> (length / 4).min(12));
+        Gaps { all: Cost { reads: lengths.iter().sum::<u64>() + 1000, blocks: 35_000 }, lengths }
     }
 
     #[test]
@@ -339,9 +314,9 @@ mod balance_tests {
         let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
         let over =
             (0u64..).zip(&gaps.lengths[..usize::from(length)]).map(|(length, count)| length * count).sum::<u64>();
-        assert_eq!(left, gaps.runs - shorter - ties);
+        assert_eq!(left, gaps.all.reads - shorter - ties);
         let reads = left as f64 / device.reads_per_second;
-        let blocks = gaps.blocks + over + ties * u64::from(length);
+        let blocks = gaps.all.blocks + over + ties * u64::from(length);
         let bytes = host::units::Bytes(blocks * 8192).seconds_at(device.bandwidth);
         assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");
     }

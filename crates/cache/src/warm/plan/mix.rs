@@ -141,7 +141,7 @@ impl Plan {
     }
 
     fn is_short(&self, step: &Step) -> bool {
-        let (of_reads, of_bytes) = self.prices(step.link.cost.reads.into(), step.link.cost.blocks.into());
+        let (of_reads, of_bytes) = self.prices(step.link.cost.reads, step.link.cost.blocks);
         of_reads > of_bytes
     }
 

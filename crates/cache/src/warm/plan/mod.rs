@@ -10,6 +10,7 @@ mod mix;
 mod tests;
 
 use std::cmp::Reverse;
+use std::ops::Add as _;
 
 use roaring::RoaringBitmap;
 use serde::Serialize;
@@ -49,12 +50,8 @@ pub struct Forecast {
 
 impl Forecast {
     pub fn add(&mut self, later: &Forecast) {
-        self.reads += later.reads;
-        self.read_bytes += later.read_bytes;
-        self.seconds += later.seconds;
-        self.resident_blocks += later.resident_blocks;
-        self.planned_blocks += later.planned_blocks;
-        self.over_budget_blocks += later.over_budget_blocks;
+        *self = host::fieldwise!(Forecast, self.add(later):
+            reads, read_bytes, seconds, resident_blocks, planned_blocks, over_budget_blocks);
     }
 }
 
@@ -111,26 +108,6 @@ impl Plan {
         situation: Situation,
         budget: Option<Bytes>,
     ) -> Plan {
-        let mut scratch = Scratch::default();
-        let mut plan = Plan::of_everything(forks, geometry, device, situation, &mut scratch.cells);
-        if let Some(budget) = budget.filter(|budget| plan.step_bytes() > *budget) {
-            // The blocks beyond the budget must be the coldest ones.
-            if situation == Situation::Alone {
-                plan = Plan::of_everything(plan.forks, geometry, device, Situation::Shared, &mut scratch.cells);
-            }
-            plan.apply_budget(budget, &mut scratch);
-        }
-        plan.compute_forecast();
-        plan
-    }
-
-    fn of_everything(
-        forks: Vec<WantedFork>,
-        geometry: Geometry,
-        device: DeviceProfile,
-        situation: Situation,
-        cells: &mut Cells,
-    ) -> Plan {
         let mut plan = Plan {
             forks,
             geometry,
@@ -143,8 +120,18 @@ impl Plan {
             forecast: Forecast::default(),
             fork_forecasts: Vec::new(),
         };
-        plan.cut_into_steps(cells);
-        plan.order_steps();
+        let mut scratch = Scratch::default();
+        plan.cut_into_steps(&mut scratch.cells);
+        let planned_bytes = geometry.bytes(plan.steps.iter().map(|step| step.link.cost.blocks).sum());
+        if let Some(budget) = budget.filter(|budget| planned_bytes > *budget) {
+            // The blocks beyond the budget must be the coldest ones.
+            if situation == Situation::Alone {
+                plan.situation = Situation::Shared;
+                plan.cut_into_steps(&mut scratch.cells);
+            }
+            plan.apply_budget(budget, &mut scratch);
+        }
+        plan.compute_forecast();
         plan
     }
 
@@ -195,10 +182,12 @@ impl Plan {
         self.steps[index - earlier..index].iter().for_each(|other| merge::apply(&other.link, cells));
         reads.clear();
         let largest = self.largest_read_blocks();
-        merge::for_each_read(cells, step.link.coldest, step.link.merging, largest, |start, end| {
-            let range = BlockRange::new(slice.start + u64::from(start), slice.start + u64::from(end));
-            reads.push(Read { fork: slice.fork as usize, range });
-        });
+        for (start, end) in merge::stretches(cells, step.link.coldest, step.link.merging) {
+            let (start, end) = (slice.start + start, slice.start + end);
+            let ranges = (start..end).step_by(largest as usize);
+            let ranges = ranges.map(|first| BlockRange::new(first, end.min(first + largest)));
+            reads.extend(ranges.map(|range| Read { fork: slice.fork as usize, range }));
+        }
         reads.truncate(step.link.cost.reads as usize);
         reads
     }
@@ -207,12 +196,13 @@ impl Plan {
         self.order.iter().map(|index| &self.steps[*index as usize])
     }
 
-    pub fn largest_read_blocks(&self) -> u32 {
+    pub fn largest_read_blocks(&self) -> u64 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
-        blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
+        blocks.clamp(1, cells::MAX_READ_BLOCKS)
     }
 
     fn cut_into_steps(&mut self, cells: &mut Cells) {
+        (self.slices, self.steps, self.forecast) = Default::default();
         let (device, geometry, largest_read) = (self.priced_device(), self.geometry, self.largest_read_blocks());
         let mut prices = Prices { device: &device, geometry, largest_read, merging: None };
         let premium = match self.situation {
@@ -222,29 +212,21 @@ impl Plan {
             }
             Situation::Shared => HOTTEST_FIRST_PREMIUM,
         };
-        for fork in 0..self.forks.len() {
-            self.add_fork(fork, &mut prices, premium, cells);
-        }
-    }
-
-    fn step_bytes(&self) -> Bytes {
-        self.geometry.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
-    }
-
-    fn add_fork(&mut self, fork: usize, prices: &mut Prices<'_>, premium: f64, cells: &mut Cells) {
-        let wanted = &self.forks[fork];
-        let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
-        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, prices.largest_read);
-        while let Some(slice) = slices.next(cells) {
-            self.forecast.resident_blocks += cells.resident_wanted;
-            let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
-            let links = merge::links(cells, heat, &prices.next(cells), premium);
-            if !links.is_empty() {
-                let number = self.slices.len() as u32;
-                self.slices.push(slice);
-                self.steps.extend(links.into_iter().map(|link| Step { slice: number, precedence, link }));
+        for (fork, wanted) in (0..).zip(&self.forks) {
+            let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
+            let mut slices = Slices::new(wanted, fork, geometry.segment_blocks, largest_read);
+            while let Some(slice) = slices.next(cells) {
+                self.forecast.resident_blocks += cells.resident_wanted;
+                let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
+                let links = merge::links(cells, heat, &prices.next(cells), premium);
+                if !links.is_empty() {
+                    let slice_number = self.slices.len() as u32;
+                    self.slices.push(slice);
+                    self.steps.extend(links.into_iter().map(|link| Step { slice: slice_number, precedence, link }));
+                }
             }
         }
+        self.order_steps();
     }
 
     fn seeks(&self) -> bool {
@@ -263,7 +245,8 @@ impl Plan {
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
             let precedence = (!seeks).then_some(step.precedence);
-            let class = (!is_one_sweep).then(|| Reverse(density_class(step.link.density())));
+            // Steps of similar heat per second are read by position.
+            let class = (!is_one_sweep).then(|| Reverse(step.link.density().log(1.5).floor() as i32));
             let is_table = (!seeks).then(|| is_table(step));
             (precedence, class, is_table, places.get(step.slice as usize), *index)
         };
@@ -275,7 +258,7 @@ impl Plan {
     fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
         let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
         let mut fits = |index: &u32| {
-            let left = left_blocks.checked_sub(self.steps[*index as usize].link.cost.blocks.into());
+            let left = left_blocks.checked_sub(self.steps[*index as usize].link.cost.blocks);
             left_blocks = left.unwrap_or(left_blocks);
             left.is_some()
         };
@@ -297,9 +280,9 @@ impl Plan {
             let Some(left) = left_blocks.checked_sub(read.range.blocks()) else { break };
             left_blocks = left;
             trimmed.cost.reads += 1;
-            trimmed.cost.blocks += read.range.blocks() as u32;
-            let (from, to) = ((read.range.start - start) as u32, (read.range.end - start) as u32);
-            scratch.cells.count_levels(from, to, |_| trimmed.wanted_blocks += 1);
+            trimmed.cost.blocks += read.range.blocks();
+            let levels = scratch.cells.levels_in(read.range.start - start, read.range.end - start);
+            trimmed.wanted_blocks += levels.count() as u32;
         }
         trimmed
     }
@@ -309,8 +292,8 @@ impl Plan {
         let mut of_forks = vec![Forecast::default(); self.forks.len()];
         for Step { slice, link, .. } in self.ordered() {
             let of_step = Forecast {
-                reads: link.cost.reads.into(),
-                read_bytes: self.geometry.bytes(link.cost.blocks.into()),
+                reads: link.cost.reads,
+                read_bytes: self.geometry.bytes(link.cost.blocks),
                 planned_blocks: link.wanted_blocks.into(),
                 ..Forecast::default()
             };
@@ -324,9 +307,4 @@ impl Plan {
         self.forecast = sum;
         self.fork_forecasts = of_forks;
     }
-}
-
-/// Class of similar heat per second, within which steps are read by position.
-fn density_class(density: f64) -> i32 {
-    density.log(1.5).floor() as i32
 }

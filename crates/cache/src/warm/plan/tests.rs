@@ -70,7 +70,7 @@ fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBit
         while let Some(range) = ranges.next_range() {
             let end = u64::from(*range.end()) + 1;
             for start in (u64::from(*range.start())..end).step_by(plan.largest_read_blocks() as usize) {
-                let end = end.min(start + u64::from(plan.largest_read_blocks()));
+                let end = end.min(start + plan.largest_read_blocks());
                 reads.push(Read { fork: slice.fork as usize, range: BlockRange::new(start, end) });
             }
         }
@@ -113,7 +113,7 @@ proptest! {
             let blocks = &mut read_blocks[read.fork];
             let added = blocks.insert_range(read.range.start as u32..read.range.end as u32);
             prop_assert_eq!(added, read.range.blocks(), "no block is read twice");
-            prop_assert!(read.range.blocks() <= plan.largest_read_blocks().into());
+            prop_assert!(read.range.blocks() <= plan.largest_read_blocks());
             prop_assert!(read.range.end <= plan.forks[read.fork].blocks);
             prop_assert_eq!(read.range.start / 700, (read.range.end - 1) / 700, "within one segment");
             total += added;
@@ -155,7 +155,7 @@ proptest! {
         let plan = Plan::new(vec![fork], GEOMETRY, device, Situation::Shared, None);
         let largest = plan.largest_read_blocks();
         let separate = one_read_per_range(&plan, missing).len() as u64;
-        prop_assert_eq!(separate, count_ranges(&plan.forks[0], largest.into(), 700));
+        prop_assert_eq!(separate, count_ranges(&plan.forks[0], largest, 700));
     }
 
     #[test]

@@ -4,11 +4,10 @@
 
 mod store;
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::seq::SliceRandom as _;
@@ -29,9 +28,7 @@ pub use store::{DeviceRecord, ProfileStore, StoredDevice};
 /// A probe's time limit, unless the device hangs.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
 
-const SMALL_READ: u64 = 8 << 10;
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Reads in flight for large reads. A few suffice to reach the bandwidth, and many would delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
@@ -41,70 +38,62 @@ const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
 
-pub struct Probe<'a> {
-    pub directory: &'a Tree,
-    pub files: &'a [SampleFile],
-    pub budget: Bytes,
-    pub control: &'a Control,
-    pub progress: &'a dyn Fn(&str, u64, u64),
-}
-
-host::debug_by!(Probe<'_>: files, budget);
-
 struct Running<'a> {
-    probe: &'a Probe<'a>,
-    deck: Deck,
+    deck: &'a Deck,
+    budget: Bytes,
+    control: &'a Control,
+    progress: &'a dyn Fn(&str, u64, u64),
     done: u64,
     reads: u64,
     read_bytes: u64,
 }
 
-impl Probe<'_> {
-    /// `None` if interrupted.
-    ///
-    /// # Errors
-    /// Too little data, no support for direct reads, or too few completed reads.
-    pub fn run(&self) -> Result<Option<Measurement>> {
-        let started = Instant::now();
-        let mut running =
-            Running { probe: self, deck: Deck::new(self.directory, self.files)?, done: 0, reads: 0, read_bytes: 0 };
-        let Some(by_depth) = running.measure_depths()? else { return Ok(None) };
-        let small = summarize_depths(&by_depth);
-        let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());
-        let Some(by_size) = running.measure_sizes(large_depth, small.reads_per_second)? else { return Ok(None) };
-        let in_order = Phase { read_bytes: SEQUENTIAL_READ, depth: large_depth, in_order: true };
-        let Some(sequential) = running.run("reads in order", in_order, SEQUENTIAL_SHARE)? else { return Ok(None) };
-        let sequential_bandwidth = Bytes((sequential.reads_per_second * SEQUENTIAL_READ as f64) as u64);
-        let profile = compute_profile(small, &by_size, sequential_bandwidth);
-        let alone = by_depth[0];
-        Ok(Some(Measurement {
-            profile,
-            latency_us_p50: alone.latency_us_p50,
-            latency_us_p99: alone.latency_us_p99,
-            sequential_bandwidth,
-            fit: fit_prices(&by_size, &profile),
-            profile_error_ratio_max: compute_error_ratio(&by_size, &profile),
-            by_depth,
-            by_size,
-            reads: running.reads,
-            read_bytes: Bytes(running.read_bytes),
-            seconds: started.elapsed().as_secs_f64(),
-            has_read_twice: running.deck.has_read_twice(),
-        }))
-    }
+/// Reads at most `budget` bytes. `progress` gets the phase, the number of phases done, and that of all phases. `None`
+/// if interrupted.
+///
+/// # Errors
+/// Too little data, no support for direct reads, or too few completed reads.
+pub fn probe_device(
+    directory: &Tree,
+    files: &[SampleFile],
+    budget: Bytes,
+    control: &Control,
+    progress: &dyn Fn(&str, u64, u64),
+) -> Result<Option<Measurement>> {
+    let started = Instant::now();
+    let deck = Deck::new(directory, files)?;
+    let mut running = Running { deck: &deck, budget, control, progress, done: 0, reads: 0, read_bytes: 0 };
+    let Some(by_depth) = running.measure_depths()? else { return Ok(None) };
+    let small = summarize_depths(&by_depth);
+    let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());
+    let Some(by_size) = running.measure_sizes(large_depth, small.reads_per_second)? else { return Ok(None) };
+    let sequential = running.run("reads in order", &deck.sequential, large_depth, SEQUENTIAL_SHARE)?;
+    let Some(sequential) = sequential else { return Ok(None) };
+    let sequential_bandwidth = Bytes((sequential.reads_per_second * deck.sequential.read_bytes as f64) as u64);
+    let profile = compute_profile(small, &by_size, sequential_bandwidth);
+    let alone = by_depth[0];
+    Ok(Some(Measurement {
+        profile,
+        latency_us_p50: alone.latency_us_p50,
+        latency_us_p99: alone.latency_us_p99,
+        sequential_bandwidth,
+        fit: fit_prices(&by_size, &profile),
+        profile_error_ratio_max: compute_error_ratio(&by_size, &profile),
+        by_depth,
+        by_size,
+        reads: running.reads,
+        read_bytes: Bytes(running.read_bytes),
+        seconds: started.elapsed().as_secs_f64(),
+        has_read_twice: deck.has_read_twice(),
+    }))
 }
 
 impl Running<'_> {
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
-            let Some(speed) = self.run_random(SMALL_READ, depth, DEPTH_SHARE)? else { return Ok(None) };
-            points.push(DepthPoint {
-                depth,
-                reads_per_second: speed.reads_per_second,
-                latency_us_p50: speed.latency_us_p50,
-                latency_us_p99: speed.latency_us_p99,
-            });
+            let Some(point) = self.run_random(0, depth, DEPTH_SHARE)? else { return Ok(None) };
+            points.push(point);
             if is_flat(&points) {
                 break;
             }
@@ -113,60 +102,80 @@ impl Running<'_> {
     }
 
     fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>> {
-        let mut points = vec![SizePoint { read_bytes: Bytes(SMALL_READ), reads_per_second: small_per_second }];
-        for size in SIZES {
-            let Some(speed) = self.run_random(size, depth, SIZE_SHARE)? else { return Ok(None) };
-            points.push(SizePoint { read_bytes: Bytes(size), reads_per_second: speed.reads_per_second });
+        let mut points = vec![SizePoint { read_bytes: Bytes(SIZES[0]), reads_per_second: small_per_second }];
+        for (nth, size) in SIZES.into_iter().enumerate().skip(1) {
+            let Some(point) = self.run_random(nth, depth, SIZE_SHARE)? else { return Ok(None) };
+            points.push(SizePoint { read_bytes: Bytes(size), reads_per_second: point.reads_per_second });
         }
         Ok(Some(points))
     }
 
-    fn run_random(&mut self, read_bytes: u64, depth: u32, share: (f64, f64)) -> Result<Option<Speed>> {
-        let what = format!("random reads of {}, {depth} at a time", Bytes(read_bytes));
-        self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
+    /// Random reads of the `nth` size.
+    fn run_random(&mut self, nth: usize, depth: u32, share: (f64, f64)) -> Result<Option<DepthPoint>> {
+        let what = format!("random reads of {}, {depth} at a time", Bytes(SIZES[nth]));
+        self.run(&what, &self.deck.random[nth], depth, share)
     }
 
-    fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>> {
-        let steps = DEPTHS.len() + SIZES.len() + 1;
-        (self.probe.progress)(what, self.done, steps as u64);
+    fn run(
+        &mut self,
+        what: &str,
+        places: &Places,
+        depth: u32,
+        (time, bytes): (f64, f64),
+    ) -> Result<Option<DepthPoint>> {
+        let (deck, control) = (self.deck, self.control);
+        let steps = DEPTHS.len() + SIZES.len();
+        (self.progress)(what, self.done, steps as u64);
         self.done += 1;
-        let places = match phase.in_order {
-            true => Arc::clone(&self.deck.sequential),
-            false => self.deck.random(phase.read_bytes),
-        };
-        let work = Work {
-            phase,
-            deck: &self.deck,
-            places,
-            control: self.probe.control,
-            started: Instant::now(),
-            time: PROBE_TIME.mul_f64(time),
-            budget: (self.probe.budget.0 as f64 * bytes) as u64,
-            reserved_bytes: AtomicU64::new(0),
-            read_bytes: AtomicU64::new(0),
-            failure: Mutex::default(),
-        };
-        let done = on_threads(phase.depth as usize, |_| work.read_on());
+        let (started, time) = (Instant::now(), PROBE_TIME.mul_f64(time));
+        let budget = (self.budget.0 as f64 * bytes) as u64;
+        let (reserved_bytes, read_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let failure: Mutex<Option<linux::Error>> = Mutex::default();
+        let is_over = || control.is_interrupted() || started.elapsed() >= time;
+        let reserve = || reserved_bytes.fetch_add(places.read_bytes, Ordering::Relaxed) + places.read_bytes <= budget;
+        let done = on_threads(depth as usize, |_| {
+            let size = places.read_bytes as usize;
+            let mut buffer = AlignedBuffer::new(size);
+            let mut completions = Vec::new();
+            while !is_over() && reserve() {
+                let place = places.take();
+                let began = started.elapsed();
+                match deck.open[place.file as usize].read_at(place.offset, size, &mut buffer) {
+                    Ok(bytes) => {
+                        read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                        let ended = started.elapsed();
+                        let took = (ended - began).as_secs_f64();
+                        completions.push(Completion { ended: ended.as_secs_f64(), took });
+                    }
+                    Err(error) => {
+                        lock(&failure).get_or_insert(error);
+                        break;
+                    }
+                }
+            }
+            completions
+        });
         let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
-        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         // A failure counts only if nothing was read: a relation may be dropped meanwhile.
         if let Some(error) = failure.filter(|_| completions.is_empty()) {
             return Err(error.into());
         }
         self.reads += completions.len() as u64;
-        self.read_bytes += work.read_bytes.into_inner();
-        if self.probe.control.is_interrupted() {
+        self.read_bytes += read_bytes.into_inner();
+        if control.is_interrupted() {
             return Ok(None);
         }
-        compute_speed(&mut completions).map(Some).ok_or_else(|| Error::TooFewReads(what.to_owned()))
+        compute_speed(depth, &mut completions).map(Some).ok_or_else(|| Error::TooFewReads(what.to_owned()))
     }
 }
 
 // Large relation files, cut into chunks and dealt to the phases.
 
+/// Also the size of the reads in order.
 const CHUNK: u64 = 1 << 20;
-/// Sizes of the random reads above `SMALL_READ`. Each size reads its own chunks of the files.
-const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Sizes of the random reads, the small reads first. Each size reads its own chunks of the files.
+const SIZES: [u64; 8] = [8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Maximum files, all open at once; half of `ulimit -n` if that is less.
 const FILES_MAX: u64 = 256;
 const CHUNKS_MIN: usize = 16;
@@ -208,38 +217,37 @@ struct Place {
     offset: u64,
 }
 
-/// Positions to read, each used once before any repeats.
+/// Positions of reads of one size, each used once before any repeats.
 #[derive(Debug)]
 struct Places {
+    read_bytes: u64,
     places: Vec<Place>,
     next: AtomicUsize,
 }
 
 impl Places {
-    fn new(places: Vec<Place>) -> Arc<Places> {
-        Arc::new(Places { places, next: AtomicUsize::new(0) })
+    fn new(read_bytes: u64, places: Vec<Place>) -> Places {
+        Places { read_bytes, places, next: AtomicUsize::new(0) }
     }
 
     pub fn take(&self) -> Place {
         self.places[self.next.fetch_add(1, Ordering::Relaxed) % self.places.len()]
     }
-
-    fn has_wrapped(&self) -> bool {
-        self.next.load(Ordering::Relaxed) > self.places.len()
-    }
 }
 
 struct Deck {
     open: Vec<DirectFile>,
-    sequential: Arc<Places>,
-    /// Chunks in random order: first those for small reads, then an equal number for each larger read size.
-    chunks: Vec<Place>,
-    random: BTreeMap<u64, Arc<Places>>,
+    sequential: Places,
+    /// In the order of `SIZES`.
+    random: Vec<Places>,
 }
 
 impl Deck {
     pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck> {
-        let mut chunks = chunks_of(files);
+        let of_file = |(file, sample): (usize, &SampleFile)| {
+            (0..sample.size.0 / CHUNK).map(move |at| Place { file: file as u32, offset: at * CHUNK })
+        };
+        let mut chunks: Vec<Place> = files.iter().enumerate().flat_map(of_file).collect();
         if chunks.len() < CHUNKS_MIN {
             let found = files.iter().map(|file| file.size).sum();
             return Err(Error::TooLittleToProbe { found, needed: Bytes(CHUNKS_MIN as u64 * CHUNK) });
@@ -247,43 +255,30 @@ impl Deck {
         let open: Result<_, _> = files.iter().map(|file| DirectFile::open_below(directory, &file.path)).collect();
         let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
         chunks.shuffle(&mut rand::rng());
-        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
-    }
-
-    /// Positions of random reads of `size` bytes. Later calls continue with unused ones.
-    pub fn random(&mut self, size: u64) -> Arc<Places> {
-        if !self.random.contains_key(&size) {
-            self.random.insert(size, self.deal(self.random.len(), size));
-        }
-        Arc::clone(&self.random[&size])
-    }
-
-    fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
-        let small = self.chunks.len() / SMALL_PART;
-        let share = (self.chunks.len() - small) / SIZES.len();
-        let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
-        let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(self.chunks.len());
-        let chunks = &self.chunks[start.min(end - 1)..end];
-        let cut = |chunk: &Place| {
-            let Place { file, offset } = *chunk;
-            (0..CHUNK / size).map(move |at| Place { file, offset: offset + at * size })
-        };
-        let mut places: Vec<Place> = chunks.iter().flat_map(cut).collect();
-        places.shuffle(&mut rand::rng());
-        Places::new(places)
+        let random = (0..SIZES.len()).map(|nth| deal(&chunks, nth)).collect();
+        Ok(Deck { open: open?, sequential: Places::new(CHUNK, sequential), random })
     }
 
     pub fn has_read_twice(&self) -> bool {
-        self.sequential.has_wrapped() || self.random.values().any(|places| places.has_wrapped())
+        let has_wrapped = |places: &Places| places.next.load(Ordering::Relaxed) > places.places.len();
+        self.random.iter().chain([&self.sequential]).any(has_wrapped)
     }
 }
 
-fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
-    let numbered = files.iter().enumerate();
-    let of_file = |(file, sample): (usize, &SampleFile)| {
-        (0..sample.size.0 / CHUNK).map(move |at| Place { file: file as u32, offset: at * CHUNK })
+/// Positions of random reads of the `nth` size. Of the shuffled `chunks`, the first are for small reads, then an equal
+/// number for each larger size.
+fn deal(chunks: &[Place], nth: usize) -> Places {
+    let (size, small) = (SIZES[nth], chunks.len() / SMALL_PART);
+    let share = (chunks.len() - small) / (SIZES.len() - 1);
+    let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
+    let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(chunks.len());
+    let cut = |chunk: &Place| {
+        let Place { file, offset } = *chunk;
+        (0..CHUNK / size).map(move |at| Place { file, offset: offset + at * size })
     };
-    numbered.flat_map(of_file).collect()
+    let mut places: Vec<Place> = chunks[start.min(end - 1)..end].iter().flat_map(cut).collect();
+    places.shuffle(&mut rand::rng());
+    Places::new(size, places)
 }
 
 /// Unmeasured time at the start of each phase, at most the share `DISCARDED_RATIO` of the phase. The
@@ -297,20 +292,6 @@ const DISCARDED_RATIO: f64 = 0.25;
 const PAUSE_RATIO: f64 = 10.0;
 const PAUSE_MIN: f64 = 0.01;
 
-#[derive(Clone, Copy, Debug)]
-struct Phase {
-    read_bytes: u64,
-    depth: u32,
-    in_order: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Speed {
-    pub reads_per_second: f64,
-    pub latency_us_p50: f64,
-    pub latency_us_p99: f64,
-}
-
 /// A read's end, in seconds since the phase began, and its duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Completion {
@@ -318,53 +299,7 @@ struct Completion {
     took: f64,
 }
 
-struct Work<'a> {
-    phase: Phase,
-    deck: &'a Deck,
-    places: Arc<Places>,
-    control: &'a Control,
-    started: Instant,
-    time: Duration,
-    budget: u64,
-    reserved_bytes: AtomicU64,
-    read_bytes: AtomicU64,
-    failure: Mutex<Option<linux::Error>>,
-}
-
-impl Work<'_> {
-    fn read_on(&self) -> Vec<Completion> {
-        let mut buffer = AlignedBuffer::new(self.phase.read_bytes as usize);
-        let mut completions = Vec::new();
-        while !self.is_over() && self.reserve() {
-            let place = self.places.take();
-            let began = self.started.elapsed();
-            match self.deck.open[place.file as usize].read_at(place.offset, self.phase.read_bytes as usize, &mut buffer)
-            {
-                Ok(bytes) => {
-                    self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-                    let ended = self.started.elapsed();
-                    completions.push(Completion { ended: ended.as_secs_f64(), took: (ended - began).as_secs_f64() });
-                }
-                Err(error) => {
-                    lock(&self.failure).get_or_insert(error);
-                    return completions;
-                }
-            }
-        }
-        completions
-    }
-
-    fn is_over(&self) -> bool {
-        self.control.is_interrupted() || self.started.elapsed() >= self.time
-    }
-
-    fn reserve(&self) -> bool {
-        let reserved_before = self.reserved_bytes.fetch_add(self.phase.read_bytes, Ordering::Relaxed);
-        reserved_before + self.phase.read_bytes <= self.budget
-    }
-}
-
-fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
+fn compute_speed(depth: u32, completions: &mut [Completion]) -> Option<DepthPoint> {
     completions.sort_by(|one, other| one.ended.total_cmp(&other.ended));
     let last = completions.last()?.ended;
     let discarded = DISCARDED.as_secs_f64().min(last * DISCARDED_RATIO);
@@ -374,7 +309,8 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     latencies.sort_by(f64::total_cmp);
     let percentile = |share: f64| latencies.get(((latencies.len() as f64 - 1.0) * share).round() as usize).copied();
     let ends: Vec<f64> = counted.iter().map(|one| one.ended).collect();
-    Some(Speed {
+    Some(DepthPoint {
+        depth,
         reads_per_second: compute_rate(&ends)?,
         latency_us_p50: percentile(0.5)?,
         latency_us_p99: percentile(0.99)?,
@@ -462,26 +398,20 @@ const AS_GOOD_AS_BEST: f64 = 0.9;
 /// Minimum gain (as a factor) that justifies more reads in flight.
 const GAIN_MIN: f64 = 1.05;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Small {
-    pub reads_per_second: f64,
-    /// Fewest reads in flight that nearly reach this rate.
-    pub depth: u32,
-    /// Median latency of single reads: one pause would distort a mean.
-    pub alone_seconds: f64,
-}
-
 fn is_flat(points: &[DepthPoint]) -> bool {
     let [.., before, _, _] = points else { return false };
     points[points.len() - 2..].iter().all(|later| later.reads_per_second < before.reads_per_second * GAIN_MIN)
 }
 
-fn summarize_depths(points: &[DepthPoint]) -> Small {
+/// A profile of small reads only.
+fn summarize_depths(points: &[DepthPoint]) -> DeviceProfile {
     let best = choose_best(points.iter().map(|point| point.reads_per_second));
     let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
     let depth = first_good.map_or(1, |point| point.depth);
+    // The median, because one pause would distort a mean.
     let alone = points.iter().find(|point| point.depth == 1);
-    Small { reads_per_second: best, depth, alone_seconds: alone.map_or(0.0, |point| point.latency_us_p50 / 1e6) }
+    let alone_seconds = alone.map_or(0.0, |point| point.latency_us_p50 / 1e6);
+    DeviceProfile { reads_per_second: best, depth, alone_seconds, ..DeviceProfile::default() }
 }
 
 /// Median of the three best rates: the best may be luck.
@@ -492,7 +422,7 @@ fn choose_best(rates: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// `by_size` begins with the small reads.
-fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> DeviceProfile {
+fn compute_profile(small: DeviceProfile, by_size: &[SizePoint], sequential: Bytes) -> DeviceProfile {
     let at_random = Bytes(choose_best(by_size.iter().map(|point| point.bandwidth().0 as f64)) as u64);
     let bandwidth = sequential.max(at_random).max(Bytes(1));
     let is_enough = |point: &&SizePoint| {
@@ -500,15 +430,9 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
         let is_fast = point.bandwidth().0 as f64 >= at_random.0 as f64 * AS_GOOD_AS_BEST;
         is_fast && read_price <= point.read_bytes.seconds_at(bandwidth) * READ_PRICE_SHARE_MAX
     };
-    let largest = by_size.iter().find(is_enough).or(by_size.last()).map(|point| point.read_bytes);
-    let added = DeviceProfile {
-        reads_per_second: small.reads_per_second,
-        bandwidth,
-        largest_read: largest.unwrap_or(DeviceProfile::default().largest_read),
-        depth: small.depth,
-        overlap: 0.0,
-        alone_seconds: small.alone_seconds,
-    };
+    let largest = by_size.iter().find(is_enough).or(by_size.last());
+    let largest_read = largest.map_or(small.largest_read, |point| point.read_bytes);
+    let added = DeviceProfile { bandwidth, largest_read, overlap: 0.0, ..small };
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
@@ -570,25 +494,25 @@ mod files_tests {
     fn no_block_is_in_two_phases() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let files = [sample(&directory, 40), sample(&directory, 50)];
-        let mut deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
+        let deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
         let mut seen = BTreeSet::new();
-        let mut check = |places: &Places, size: u64| {
+        let mut check = |places: &Places| {
+            let size = places.read_bytes;
             for place in &places.places {
                 assert!(place.offset + size <= files[place.file as usize].size.0);
                 let chunks = place.offset / CHUNK..(place.offset + size).div_ceil(CHUNK);
                 chunks.for_each(|chunk| assert!(seen.insert((size, place.file, chunk)) || size < CHUNK));
             }
         };
-        check(&deck.random(8192), 8192);
-        SIZES.iter().for_each(|size| check(&deck.random(*size), *size));
-        check(&deck.sequential, CHUNK);
+        deck.random.iter().for_each(&mut check);
+        check(&deck.sequential);
         let chunks = |size: u64| -> BTreeSet<(u32, u64)> {
             seen.iter().filter(|(of, _, _)| *of == size).map(|(_, file, chunk)| (*file, *chunk)).collect()
         };
         assert!(chunks(8192).is_disjoint(&chunks(16 << 10)) && chunks(64 << 10).is_disjoint(&chunks(CHUNK)));
         assert_eq!(chunks(8192).len(), 10);
         assert!(!deck.has_read_twice());
-        (0..11 * 128).for_each(|_| _ = deck.random(8192).take());
+        (0..11 * 128).for_each(|_| _ = deck.random[0].take());
         assert!(deck.has_read_twice());
     }
 
@@ -614,7 +538,7 @@ mod phase_tests {
         let steady = (0..=900).map(|at| completion(0.15 + f64::from(at) / 1000.0));
         let mut completions: Vec<Completion> = burst.chain(steady).collect();
         completions.reverse();
-        let speed = compute_speed(&mut completions).unwrap();
+        let speed = compute_speed(1, &mut completions).unwrap();
         assert!((speed.reads_per_second - 1000.0).abs() < 1.0, "{speed:?}");
         assert!((speed.latency_us_p99 - 1000.0).abs() < 1.0, "{speed:?}");
     }
@@ -627,7 +551,7 @@ mod phase_tests {
             .chain((2..6).flat_map(|tenth| burst(tenth, 300)))
             .chain(burst(6, 4))
             .collect();
-        let speed = compute_speed(&mut ends.into_iter().map(completion).collect::<Vec<_>>()).unwrap();
+        let speed = compute_speed(1, &mut ends.into_iter().map(completion).collect::<Vec<_>>()).unwrap();
         assert!((speed.reads_per_second - 3000.0).abs() < 1.0, "{speed:?}");
     }
 
@@ -641,24 +565,23 @@ mod phase_tests {
     #[test]
     fn a_pause_in_few_reads_leaves_a_speed() {
         let mut completions = [0.001, 0.002, 0.003, 0.103].map(completion);
-        let speed = compute_speed(&mut completions).unwrap();
+        let speed = compute_speed(1, &mut completions).unwrap();
         assert!((speed.reads_per_second - 10.0).abs() < 1e-6, "{speed:?}");
     }
 
     #[test]
     fn a_short_phase_loses_a_quarter() {
         let mut completions: Vec<Completion> = (1..=100).map(|at| completion(f64::from(at) / 10_000.0)).collect();
-        let speed = compute_speed(&mut completions).unwrap();
+        let speed = compute_speed(1, &mut completions).unwrap();
         assert!((speed.reads_per_second - 10_000.0).abs() < 1.0, "{speed:?}");
-        assert_eq!(compute_speed(&mut []), None);
-        assert_eq!(compute_speed(&mut completions[..1]), None);
+        assert_eq!(compute_speed(1, &mut []), None);
+        assert_eq!(compute_speed(1, &mut completions[..1]), None);
     }
 }
 
 #[cfg(test)]
 mod fit_tests {
     use super::*;
-    use crate::warm::probe::{SIZES, SMALL_READ};
 
     const RATE: f64 = 3000.0;
     const BANDWIDTH: Bytes = Bytes(131_072_000);
@@ -675,14 +598,15 @@ mod fit_tests {
 
     fn size_points(seconds: impl Fn(u64) -> f64) -> Vec<SizePoint> {
         let point = |size: &u64| SizePoint { read_bytes: Bytes(*size), reads_per_second: 1.0 / seconds(*size) };
-        [SMALL_READ].iter().chain(&SIZES).map(point).collect()
+        SIZES.iter().map(point).collect()
     }
 
     #[test]
     fn the_useful_depth_is_the_first_that_is_good() {
         let points = depth_points(&[100.0, 190.0, 370.0, 690.0, 700.0, 650.0]);
         assert!(is_flat(&points) && !is_flat(&points[..5]));
-        assert_eq!(summarize_depths(&points), Small { depth: 8, reads_per_second: 690.0, alone_seconds: 1e-6 });
+        let small = summarize_depths(&points);
+        assert_eq!((small.depth, small.reads_per_second, small.alone_seconds), (8, 690.0, 1e-6));
         assert!(!is_flat(&points[..2]));
     }
 
@@ -699,7 +623,7 @@ mod fit_tests {
     #[test]
     fn a_limiter_takes_the_larger_price_and_the_fit_says_how_far_off_it_is() {
         let points = size_points(|bytes| (1.0 / RATE).max(Bytes(bytes).seconds_at(BANDWIDTH)));
-        let small = Small { reads_per_second: RATE, depth: 2, alone_seconds: 1.0 / RATE };
+        let small = DeviceProfile { reads_per_second: RATE, depth: 2, ..DeviceProfile::default() };
         let profile = compute_profile(small, &points, Bytes(130_000_000));
         assert_eq!((profile.reads_per_second, profile.largest_read, profile.depth), (RATE, Bytes(256 << 10), 2));
         assert!(profile.bandwidth.0.abs_diff(BANDWIDTH.0) < 10, "{profile:?}");

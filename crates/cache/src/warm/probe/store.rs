@@ -88,20 +88,6 @@ impl DeviceRecord {
             remarks,
         }
     }
-
-    fn flaw(&self) -> Option<String> {
-        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
-            self.measurement.profile;
-        let values = [
-            ("its reads_per_second", reads_per_second.is_finite() && reads_per_second > 0.0),
-            ("its bandwidth", bandwidth.0 > 0),
-            ("its largest_read", LARGEST_READ.contains(&largest_read.0)),
-            ("its depth", DEPTHS.contains(&depth)),
-            ("its overlap", (0.0..=1.0).contains(&overlap)),
-            ("its alone_seconds", (0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds)),
-        ];
-        values.into_iter().find(|(_, is_sound)| !is_sound).map(|(name, _)| name.to_owned())
-    }
 }
 
 fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
@@ -115,7 +101,18 @@ fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
         Head { format } => return Err(format!("it has format {format}, but this pgthaw reads format {FORMAT}")),
     }
     let record: DeviceRecord = serde_json::from_slice(text).map_err(wrong)?;
-    record.flaw().map_or(Ok(record), Err)
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
+        record.measurement.profile;
+    let values = [
+        ("its reads_per_second", reads_per_second.is_finite() && reads_per_second > 0.0),
+        ("its bandwidth", bandwidth.0 > 0),
+        ("its largest_read", LARGEST_READ.contains(&largest_read.0)),
+        ("its depth", DEPTHS.contains(&depth)),
+        ("its overlap", (0.0..=1.0).contains(&overlap)),
+        ("its alone_seconds", (0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds)),
+    ];
+    let flaw = values.into_iter().find(|(_, is_sound)| !is_sound);
+    flaw.map_or(Ok(record), |(name, _)| Err(name.to_owned()))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,10 +140,7 @@ impl ProfileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::StateFile { action: "read", what: PROFILE, path, source }),
         };
-        match read_record(&text) {
-            Err(reason) => Err(Error::ProfileUnusable { path, reason }),
-            Ok(record) => Ok(Some(record)),
-        }
+        read_record(&text).map(Some).map_err(|reason| Error::ProfileUnusable { path, reason })
     }
 
     /// Replaces the profile atomically.

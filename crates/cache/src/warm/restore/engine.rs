@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
-use super::governor::Governor;
+use super::Restore;
 use super::open_files::{OpenFiles, Splits};
+use super::os_tier::OsTier;
 use super::request::Planned;
-use crate::files::{Files, numbers};
-use crate::warm::plan::{Mix, Plan, Read, WantedFork};
+use crate::files::numbers;
+use crate::warm::plan::{Mix, Plan, Read};
 use crate::warm::receipt::MemoryReceipt;
-use crate::warm::{Host, Refusal, StopReason};
+use crate::warm::{Refusal, StopReason};
 use ::host::linux;
 use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
 use ::host::linux::threads::{lock, on_threads};
@@ -31,19 +32,6 @@ const LOOK_BYTES: u64 = 128 << 20;
 
 /// A plan is used for at least this multiple of its planning time.
 const PLANNING_RATIO: u32 = 10;
-
-pub struct Engine<'a> {
-    pub plan: &'a Plan,
-    pub planning: Duration,
-    /// In plan order.
-    pub forks: &'a [Planned],
-    pub files: Files<'a>,
-    pub threads: usize,
-    pub governor: &'a Governor,
-    pub host: &'a Host,
-    /// Bytes cached before this plan that should stay cached.
-    pub resident_bytes: Bytes,
-}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -77,13 +65,19 @@ struct Place {
 }
 
 struct Work<'a> {
-    engine: &'a Engine<'a>,
+    tier: &'a OsTier<'a>,
+    plan: &'a Plan,
+    planning: Duration,
+    /// In plan order.
+    forks: &'a [Planned],
+    /// Bytes cached before this plan that should stay cached.
+    resident_bytes: Bytes,
     files: OpenFiles<'a>,
     splits: Splits,
     queue: Mutex<Queue<'a>>,
     started: Instant,
     is_exhausted: AtomicBool,
-    staying: Staying,
+    staying: Mutex<Staying>,
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
     in_order_fails: AtomicBool,
@@ -105,64 +99,56 @@ impl Outcome {
     }
 }
 
-impl Engine<'_> {
-    pub fn run(&self) -> Outcome {
-        let started = Instant::now();
-        self.governor.begin_plan(self.plan.forecast().read_bytes);
-        let work = Work {
-            engine: self,
-            files: OpenFiles::new(self.files),
-            splits: Splits::new(self.plan.gap_bytes().0 / self.files.cache.page_bytes()),
-            queue: Mutex::new(Queue {
-                mix: Mix::new(self.plan),
-                again: VecDeque::new(),
-                left: VecDeque::new(),
-                begun: 0,
-                looked_at: started,
-                looked_at_bytes: 0,
-            }),
-            started,
-            is_exhausted: AtomicBool::new(false),
-            staying: Staying::default(),
-            read_bytes: AtomicU64::new(0),
-            outcome: Mutex::new(Outcome {
-                fork_bytes: vec![Bytes(0); self.forks.len()],
-                brought: vec![RoaringBitmap::new(); self.forks.len()],
-                ..Outcome::default()
-            }),
-            in_order_fails: AtomicBool::new(false),
-            windows: Mutex::default(),
-        };
-        let readers = on_threads(self.threads, |thread| work.read_on(thread));
-        if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
-            resume_unwind(panic);
-        }
-        work.outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+/// Issues the reads of `plan`, which took `planning`.
+pub fn run(tier: &OsTier<'_>, forks: &[Planned], plan: &Plan, planning: Duration, resident_bytes: Bytes) -> Outcome {
+    let started = Instant::now();
+    tier.restore.governor.begin_plan(plan.forecast().read_bytes);
+    let work = Work {
+        tier,
+        plan,
+        planning,
+        forks,
+        resident_bytes,
+        files: OpenFiles::new(tier.files),
+        splits: Splits::new(plan.gap_bytes().0 / tier.files.cache.page_bytes()),
+        queue: Mutex::new(Queue {
+            mix: Mix::new(plan),
+            again: VecDeque::new(),
+            left: VecDeque::new(),
+            begun: 0,
+            looked_at: started,
+            looked_at_bytes: 0,
+        }),
+        started,
+        is_exhausted: AtomicBool::new(false),
+        staying: Mutex::default(),
+        read_bytes: AtomicU64::new(0),
+        outcome: Mutex::new(Outcome {
+            fork_bytes: vec![Bytes(0); forks.len()],
+            brought: vec![RoaringBitmap::new(); forks.len()],
+            ..Outcome::default()
+        }),
+        in_order_fails: AtomicBool::new(false),
+        windows: Mutex::default(),
+    };
+    let readers = on_threads(tier.restore.options.threads, |thread| work.read_on(thread));
+    if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
+        resume_unwind(panic);
     }
-}
-
-impl Queue<'_> {
-    fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
-        let (slice, Read { fork, range }) = self.left.pop_front()?;
-        let end = range.end.min(range.start + largest);
-        if end < range.end {
-            self.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
-        }
-        Some((slice, Read { fork, range: BlockRange::new(range.start, end) }))
-    }
+    work.outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Work<'_> {
     fn read_on(&self, thread: usize) {
         let mut buffer = Vec::new();
         loop {
-            self.engine.governor.enter(thread, || self.goes_on());
+            self.tier.restore.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
                 // Nothing is left to read, so threads that wait for permission to read stop waiting.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
-            if read.range.blocks() > self.largest_read_blocks() {
+            if read.range.blocks() > self.plan.largest_read_blocks() {
                 let rest = self.read_in_order(slice, read, &mut buffer);
                 if !rest.range.is_empty() {
                     lock(&self.queue).left.push_front((slice, rest));
@@ -181,58 +167,61 @@ impl Work<'_> {
 
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
-            self.engine.host.watcher.advance(self.bytes(read.range));
-            self.engine.governor.take(self.bytes(read.range));
+            self.tier.restore.host.watcher.advance(self.bytes(read.range));
+            self.tier.restore.governor.take(self.bytes(read.range));
         }
     }
 
     fn note(&self, slice: Option<usize>, read: Read, loaded: u64) {
-        self.engine.governor.advance(loaded);
+        self.tier.restore.governor.advance(loaded);
         self.read_bytes.fetch_add(loaded, Ordering::Relaxed);
         match slice {
-            Some(slice) if loaded > 0 => self.staying.add(slice, read),
+            Some(slice) if loaded > 0 => lock(&self.staying).add(slice, read),
             Some(_) => {}
             None => lock(&self.outcome).memory.reread_bytes += Bytes(loaded),
         }
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
+        !self.is_exhausted.load(Ordering::Relaxed) && self.tier.restore.host.control.os_stopped_by().is_none()
     }
 
     /// Next read and its slice; a repeated read has none. `None` at the end, on a stop, or with an outdated plan.
     fn take(&self) -> Option<(Option<usize>, Read)> {
-        if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
+        if self.tier.restore.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
         }
         let mut queue = lock(&self.queue);
         if let Some(read) = queue.again.pop_front() {
             return Some((None, read));
         }
-        if let Some(left) = queue.take_left(self.largest_read_blocks()) {
-            return Some(left);
+        if let Some((slice, Read { fork, range })) = queue.left.pop_front() {
+            let end = range.end.min(range.start + self.plan.largest_read_blocks());
+            if end < range.end {
+                queue.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
+            }
+            return Some((slice, Read { fork, range: BlockRange::new(range.start, end) }));
         }
-        let (slice, mut read) = queue.mix.next(self.engine.governor.read_worth())?;
+        let (slice, mut read) = queue.mix.next(self.tier.restore.governor.read_worth())?;
         if self.may_read_in_order() {
             read = queue.mix.join(read);
         }
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
         if begins && queue.mix.is_at_cold_rest() {
-            self.engine.governor.note_cold_rest();
+            self.tier.restore.governor.note_cold_rest();
         }
         drop(queue);
         if begins {
             self.look_back(slice);
         }
-        self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
+        self.tier.restore.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
     fn find_outdated(&self) -> bool {
-        let Engine { plan, planning, governor, .. } = self.engine;
-        let is_outdated = governor.situation() != plan.situation
-            && plan.forecast().over_budget_blocks == 0
-            && self.started.elapsed() > *planning * PLANNING_RATIO;
+        let is_outdated = self.tier.restore.governor.situation() != self.plan.situation
+            && self.plan.forecast().over_budget_blocks == 0
+            && self.started.elapsed() > self.planning * PLANNING_RATIO;
         let mut outcome = lock(&self.outcome);
         outcome.is_outdated |= is_outdated;
         outcome.is_outdated
@@ -242,7 +231,7 @@ impl Work<'_> {
     fn look_back(&self, slice: usize) {
         // If residency is unknown, pages count as cached.
         let look = |read| self.count_left(read).unwrap_or_default();
-        let settled = self.staying.take_settled(slice);
+        let settled = lock(&self.staying).take_settled(slice);
         let again: Vec<Read> = settled.into_iter().filter(|read| look(*read).gone > 0).collect();
         let mut queue = lock(&self.queue);
         queue.again.extend(again);
@@ -253,8 +242,9 @@ impl Work<'_> {
         (queue.looked_at, queue.looked_at_bytes) = (Instant::now(), read_bytes);
         drop(queue);
         self.stop_without_room(read_bytes);
-        if self.staying.is_evicted(self.engine.host.room.idle_age(), look) {
-            self.engine.host.control.stop_os(StopReason::Evicted);
+        let sample = lock(&self.staying).sample(self.tier.restore.host.room.idle_age());
+        if are_evicted(sample.into_iter().map(look)) {
+            self.tier.restore.host.control.stop_os(StopReason::Evicted);
         }
     }
 
@@ -262,9 +252,14 @@ impl Work<'_> {
     /// restore only if that does not suffice.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
-            self.let_go();
+            let mut outcome = lock(&self.outcome);
+            let let_go = self.tier.let_go(self.forks, self.plan, &mut outcome.brought);
+            outcome.memory.add(let_go);
+            drop(outcome);
+            // Missing pages no longer prove short memory.
+            *lock(&self.staying) = Staying::default();
             if !self.has_room(read_bytes) {
-                self.engine.host.control.stop_os(StopReason::NoMemory);
+                self.tier.restore.host.control.stop_os(StopReason::NoMemory);
             }
         }
     }
@@ -272,20 +267,12 @@ impl Work<'_> {
     fn has_room(&self, read_bytes: u64) -> bool {
         let MemoryReceipt { reread_bytes, let_go_bytes, .. } = lock(&self.outcome).memory;
         let gone = reread_bytes.0 + let_go_bytes.0;
-        let room = self.engine.host.room.read_room();
-        room.is_none_or(|room| room.bytes.0 >= self.engine.resident_bytes.0 + read_bytes.saturating_sub(gone))
-    }
-
-    fn let_go(&self) {
-        let Engine { files, forks, plan, governor, .. } = *self.engine;
-        let mut outcome = lock(&self.outcome);
-        let let_go = let_go(files, (forks, plan.forks()), governor.had_traffic(), &mut outcome.brought);
-        outcome.memory.add(let_go);
-        self.staying.forget();
+        let room = self.tier.restore.host.room.read_room();
+        room.is_none_or(|room| room.bytes.0 >= self.resident_bytes.0 + read_bytes.saturating_sub(gone))
     }
 
     fn count_left(&self, read: Read) -> linux::Result<Left> {
-        let fork = &self.engine.forks[read.fork].entry;
+        let fork = &self.forks[read.fork].entry;
         let Place { segment, pages, .. } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else {
             return Ok(Left::default());
@@ -299,45 +286,45 @@ impl Work<'_> {
             return Ok(left);
         }
         // `None`: the file was dropped or truncated.
-        let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
-        let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
+        let Some(file) = self.tier.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
+        let end = file.size_bytes().div_ceil(self.tier.files.cache.page_bytes());
         count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
     }
 
     fn place(&self, blocks: BlockRange) -> Place {
-        let segment_blocks = u64::from(self.engine.files.geometry.segment_blocks);
+        let segment_blocks = u64::from(self.tier.files.geometry.segment_blocks);
         let segment = blocks.start / segment_blocks;
         let first = segment * segment_blocks;
         let range = BlockRange::new(blocks.start - first, blocks.end - first);
-        Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
+        Place { segment: segment as u32, first, range, pages: self.tier.files.pages(range) }
     }
 
     /// Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> linux::Result<u64> {
-        let engine = self.engine;
-        let fork = &engine.forks[read.fork].entry;
+        let Restore { governor, host, .. } = self.tier.restore;
+        let fork = &self.forks[read.fork].entry;
         let Place { segment, first, range, pages } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else { return Ok(0) };
         let missing = |counts: PageCounts| pages.pages().saturating_sub(counts.cached);
-        let page_bytes = engine.files.cache.page_bytes();
+        let page_bytes = self.tier.files.cache.page_bytes();
         match missing(file.read_counts(pages)?) {
             0 => return Ok(0),
-            missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
+            missing => governor.pace.wait(Bytes(missing * page_bytes), &host.control),
         }
         // Counts again, because the server may have read pages during the wait.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
-        let needed_pages = engine.governor.needed_per_read().0 as f64 / page_bytes as f64;
+        let needed_pages = governor.needed_per_read().0 as f64 / page_bytes as f64;
         let dropped = self.splits.drop_from(&*file, pages, counts, cached, needed_pages)?;
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
-        let filled = engine.governor.pace.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
+        let filled = governor.pace.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
         self.keep_hot(&fork.hot, read.range, first, |run| self.fill(&*file, run, buffer))?;
         Ok(self.count(read, missing_bytes.min(filled)))
     }
 
     fn count(&self, read: Read, loaded: u64) -> u64 {
-        let reads = read.range.blocks().div_ceil(self.largest_read_blocks());
+        let reads = read.range.blocks().div_ceil(self.plan.largest_read_blocks());
         let mut outcome = lock(&self.outcome);
         outcome.reads += reads;
         outcome.fork_bytes[read.fork] += Bytes(loaded);
@@ -346,7 +333,7 @@ impl Work<'_> {
 
     fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         buffer.resize(self.bytes(range) as usize, 0);
-        let offset = range.start * u64::from(self.engine.files.geometry.block_size);
+        let offset = range.start * u64::from(self.tier.files.geometry.block_size);
         file.apply_read(offset, buffer).map(|filled| filled as u64)
     }
 
@@ -354,7 +341,7 @@ impl Work<'_> {
         let mut blocks = RoaringBitmap::new();
         blocks.insert_range(numbers(read.range));
         for run in cached {
-            let run = self.engine.files.blocks_with(*run);
+            let run = self.tier.files.blocks_with(*run);
             blocks.remove_range(numbers(BlockRange::new(segment_start + run.start, segment_start + run.end)));
         }
         lock(&self.outcome).brought[read.fork] |= blocks;
@@ -379,11 +366,7 @@ impl Work<'_> {
     }
 
     fn bytes(&self, range: BlockRange) -> u64 {
-        range.blocks() * u64::from(self.engine.files.geometry.block_size)
-    }
-
-    fn largest_read_blocks(&self) -> u64 {
-        self.engine.plan.largest_read_blocks().into()
+        range.blocks() * u64::from(self.tier.files.geometry.block_size)
     }
 
     fn has_failed(&self, fork: usize) -> bool {
@@ -391,46 +374,43 @@ impl Work<'_> {
     }
 }
 
-/// Evicts blocks of `brought` that are not `wanted`, and removes them from `brought`. If `may_be_used`, keeps pages
-/// used since their load (all, if the kernel hides their use).
-pub fn let_go(
-    files: Files<'_>,
-    (forks, wanted): (&[Planned], &[WantedFork]),
-    may_be_used: bool,
-    brought: &mut [RoaringBitmap],
-) -> MemoryReceipt {
-    let over = brought.iter_mut().zip(wanted).map(|(brought, fork)| {
-        let over = fork.levels.iter().fold(brought.clone(), |over, (_, wanted)| over - wanted);
-        *brought -= &over;
-        over
-    });
-    let over: Vec<RoaringBitmap> = over.collect();
-    let blocks: u64 = over.iter().map(RoaringBitmap::len).sum();
-    let read_over_bytes = Bytes(blocks * u64::from(files.geometry.block_size));
-    let mut sums = MemoryReceipt { read_over_bytes, ..MemoryReceipt::default() };
-    if blocks == 0 || (may_be_used && files.cache.test_activity().is_err()) {
-        return sums;
-    }
-    let choose = |file: &dyn CachedFile, run: BlockRange| -> linux::Result<Vec<PageRange>> {
-        let pages = files.pages_within(run);
-        if !may_be_used {
-            return Ok(vec![pages]);
+impl OsTier<'_> {
+    /// Evicts blocks of `brought` that the plan does not want, and removes them from `brought`. If there was traffic,
+    /// keeps pages used since their load (all, if the kernel hides their use).
+    pub fn let_go(&self, forks: &[Planned], plan: &Plan, brought: &mut [RoaringBitmap]) -> MemoryReceipt {
+        let (files, may_be_used) = (self.files, self.restore.governor.had_traffic());
+        let over = brought.iter_mut().zip(plan.forks()).map(|(brought, fork)| {
+            let over = fork.levels.iter().fold(brought.clone(), |over, (_, wanted)| over - wanted);
+            *brought -= &over;
+            over
+        });
+        let over: Vec<RoaringBitmap> = over.collect();
+        let read_over_bytes = files.geometry.bytes(over.iter().map(RoaringBitmap::len).sum());
+        let mut sums = MemoryReceipt { read_over_bytes, ..MemoryReceipt::default() };
+        if read_over_bytes == Bytes(0) || (may_be_used && files.cache.test_activity().is_err()) {
+            return sums;
         }
-        let mut unused = Vec::new();
-        for run in file.read_resident(pages)? {
-            // The read that loaded a page counts as one use.
-            file.visit_activity(run, &mut |run, activity| {
-                unused.extend((activity < Activity::Active).then_some(run));
-            })?;
+        let choose = |file: &dyn CachedFile, run: BlockRange| -> linux::Result<Vec<PageRange>> {
+            let pages = files.pages_within(run);
+            if !may_be_used {
+                return Ok(vec![pages]);
+            }
+            let mut unused = Vec::new();
+            for run in file.read_resident(pages)? {
+                // The read that loaded a page counts as one use.
+                file.visit_activity(run, &mut |run, activity| {
+                    unused.extend((activity < Activity::Active).then_some(run));
+                })?;
+            }
+            Ok(unused)
+        };
+        for (Planned { entry, .. }, over) in forks.iter().zip(&over) {
+            // Unreadable files keep their pages.
+            let dropped = files.drop_blocks(&entry.path, entry.fork, over, choose);
+            sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
         }
-        Ok(unused)
-    };
-    for (Planned { entry, .. }, over) in forks.iter().zip(&over) {
-        // Unreadable files keep their pages.
-        let dropped = files.drop_blocks(&entry.path, entry.fork, over, choose);
-        sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
+        sums
     }
-    sums
 }
 
 // Detects eviction of loaded pages: a restore that cannot keep them is pointless.
@@ -443,61 +423,50 @@ const SAMPLE_READS_MIN: usize = 32;
 const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]
-pub struct Staying {
+struct Staying {
     /// Reads whose pages were not checked yet, each with its slice's number, in order of completion.
-    fresh: Mutex<VecDeque<(usize, Read)>>,
-    sample: Mutex<Sample>,
-}
-
-/// Uniform sample of all reads.
-#[derive(Debug, Default)]
-struct Sample {
+    fresh: VecDeque<(usize, Read)>,
+    /// Number of all reads, and a uniform sample of them.
     seen: u64,
-    reads: Vec<(Instant, Read)>,
+    sample: Vec<(Instant, Read)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+struct Left {
     pub pages: u64,
     pub gone: u64,
 }
 
 impl Staying {
-    pub fn add(&self, step: usize, read: Read) {
-        lock(&self.fresh).push_back((step, read));
-        let mut sample = lock(&self.sample);
-        sample.seen += 1;
-        if sample.reads.len() < SAMPLE_READS {
-            sample.reads.push((Instant::now(), read));
-        } else if let Ok(place) = usize::try_from(rand::rng().random_range(0..sample.seen))
+    pub fn add(&mut self, step: usize, read: Read) {
+        self.fresh.push_back((step, read));
+        self.seen += 1;
+        if self.sample.len() < SAMPLE_READS {
+            self.sample.push((Instant::now(), read));
+        } else if let Ok(place) = usize::try_from(rand::rng().random_range(0..self.seen))
             && place < SAMPLE_READS
         {
-            sample.reads[place] = (Instant::now(), read);
+            self.sample[place] = (Instant::now(), read);
         }
     }
 
-    /// Forgets all reads: unrequested blocks were evicted, so missing pages no longer prove short memory.
-    pub fn forget(&self) {
-        lock(&self.fresh).clear();
-        *lock(&self.sample) = Sample::default();
-    }
-
     /// Returns the reads that are old enough to be checked when slice `step` begins. Returns each read only once.
-    pub fn take_settled(&self, step: usize) -> Vec<Read> {
-        let mut fresh = lock(&self.fresh);
-        let settled = fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();
-        fresh.drain(..settled).map(|(_, read)| read).collect()
+    pub fn take_settled(&mut self, step: usize) -> Vec<Read> {
+        let settled = self.fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();
+        self.fresh.drain(..settled).map(|(_, read)| read).collect()
     }
 
-    /// Reads older than `idle_age` do not count: the kernel may have evicted their idle pages.
-    pub fn is_evicted(&self, idle_age: Option<Duration>, look: impl Fn(Read) -> Left) -> bool {
+    /// Leaves out reads older than `idle_age`: the kernel may have evicted their idle pages.
+    pub fn sample(&self, idle_age: Option<Duration>) -> Vec<Read> {
         let counts = |at: &Instant| idle_age.is_none_or(|age| at.elapsed() < age);
-        let reads: Vec<Read> =
-            lock(&self.sample).reads.iter().filter(|(at, _)| counts(at)).map(|(_, read)| *read).collect();
-        let left: Vec<Left> = reads.into_iter().map(look).filter(|left| left.pages > 0).collect();
-        let (pages, gone) = left.iter().fold((0, 0), |sum, left| (sum.0 + left.pages, sum.1 + left.gone));
-        left.len() >= SAMPLE_READS_MIN && gone as f64 > pages as f64 * GONE_RATIO_MAX
+        self.sample.iter().filter(|(at, _)| counts(at)).map(|(_, read)| *read).collect()
     }
+}
+
+fn are_evicted(sample: impl Iterator<Item = Left>) -> bool {
+    let left: Vec<Left> = sample.filter(|left| left.pages > 0).collect();
+    let (pages, gone) = left.iter().fold((0, 0), |sum, left| (sum.0 + left.pages, sum.1 + left.gone));
+    left.len() >= SAMPLE_READS_MIN && gone as f64 > pages as f64 * GONE_RATIO_MAX
 }
 
 #[cfg(test)]
@@ -511,7 +480,7 @@ mod staying_tests {
 
     #[test]
     fn a_slice_is_looked_at_once_when_the_next_one_is_read() {
-        let staying = Staying::default();
+        let mut staying = Staying::default();
         for (step, number) in [(0, 0), (1, 1), (0, 2), (2, 3)] {
             staying.add(step, read(number));
         }
@@ -524,13 +493,15 @@ mod staying_tests {
 
     #[test]
     fn a_tenth_may_go_and_no_more() {
-        let staying = Staying::default();
+        let mut staying = Staying::default();
         (0..10_000).for_each(|number| staying.add(0, read(number)));
         let gone_below =
             |end: u64| move |read: Read| Left { pages: 2, gone: if read.range.start < end { 2 } else { 0 } };
-        assert!(!staying.is_evicted(None, gone_below(300)));
-        assert!(staying.is_evicted(None, gone_below(3000)), "as of a sample of all");
-        assert!(!staying.is_evicted(Some(Duration::ZERO), gone_below(3000)), "older than what idle pages live");
-        assert!(!staying.is_evicted(None, |_| Left::default()), "what was dropped is not gone for lack of room");
+        let sample = staying.sample(None);
+        assert!(!are_evicted(sample.iter().copied().map(gone_below(300))));
+        assert!(are_evicted(sample.iter().copied().map(gone_below(3000))), "as of a sample of all");
+        assert_eq!(staying.sample(Some(Duration::ZERO)), [], "older than what idle pages live");
+        let dropped = sample.iter().map(|_| Left::default());
+        assert!(!are_evicted(dropped), "what was dropped is not gone for lack of room");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::pace::{Appetite, Bandwidth, Beside, Given, Others, Pace, Rate, Stretch};
+use super::pace::{Appetite, Bandwidth, Beside, Given, Others, Pace, Rate};
 use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
@@ -87,13 +87,6 @@ struct Seen {
     most_reads: f64,
     was_short_of_reads: bool,
     receipt: TrafficReceipt,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    start: Instant,
-    before: Given,
-    is_burst: bool,
 }
 
 impl Governor {
@@ -202,9 +195,7 @@ impl Governor {
                 looks.try_soon();
             }
             let (load, busy) = self.look(&mut looks, started.elapsed(), !appetite.cannot_flow, traffic);
-            let load = self.distrust(load, started.elapsed());
             let load = if looks.is_sure() { load } else { self.reconsider(load) };
-            let busy = busy.running + busy.waiting;
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
             self.climb(load, started.elapsed(), traffic);
@@ -237,11 +228,19 @@ impl Governor {
         self.lock().is_seen
     }
 
-    fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, Busy) {
+    /// Returns the load and the number of busy processes. In a gentle restore, treats idle traffic as waiting until the
+    /// server is visible and `GENTLE_PATIENCE` is over.
+    fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, u32) {
         let busy = traffic.read_busy();
-        self.lock().is_seen |= busy.is_some();
+        let mut seen = self.lock();
+        seen.is_seen |= busy.is_some();
+        let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
         let busy = busy.unwrap_or_default();
-        (looks.add(now, busy, may_flow), busy)
+        let load = match looks.add(now, busy, may_flow) {
+            Load::Idle if self.sharing == Sharing::Gentle && !is_trusted => Load::Waiting,
+            load => load,
+        };
+        (load, busy.running + busy.waiting)
     }
 
     /// Ignores short activity: a change of situation causes a new plan.
@@ -272,14 +271,6 @@ impl Governor {
             let (share, gain) = seen.climb.chosen();
             (seen.receipt.flowing_share, seen.receipt.flowing_gain) = (Some(share), Some(gain));
         }
-    }
-
-    /// In a gentle restore, treats idle traffic as waiting until the server is visible and `GENTLE_PATIENCE` is over.
-    fn distrust(&self, load: Load, now: Duration) -> Load {
-        let seen = self.lock();
-        let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
-        let distrusts = load == Load::Idle && self.sharing == Sharing::Gentle && !is_trusted;
-        if distrusts { Load::Waiting } else { load }
     }
 
     /// Treats flowing traffic that takes most reads as waiting, because an early finish helps it more.
@@ -316,7 +307,10 @@ impl Governor {
     }
 
     fn apply(&self, allowed: Allowed) {
-        let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes));
+        let bandwidth = self.lock().bandwidth.bytes;
+        let bytes = allowed.rate.unwrap_or(bandwidth);
+        let reads = (self.sharing != Sharing::Gentle).then(|| self.expected_reads() * bytes.seconds_at(bandwidth));
+        let part = Rate { bytes, reads };
         let mut seen = self.lock();
         seen.depth = allowed.depth;
         // If the user set a rate, it is the bottleneck, not the reads.
@@ -326,46 +320,39 @@ impl Governor {
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
-    fn part(&self, bytes: Bytes) -> Rate {
-        if self.sharing == Sharing::Gentle {
-            return Rate { bytes, reads: None };
-        }
-        let share = bytes.seconds_at(self.lock().bandwidth.bytes);
-        Rate { bytes, reads: Some(self.expected_reads() * share) }
-    }
-
-    fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
+    /// Takes and returns the start of a time span, the totals at that time, and whether it is the burst before a
+    /// measurement.
+    fn measure(
+        &self,
+        span: Option<(Instant, Given, bool)>,
+        load: Load,
+        allowed: Allowed,
+    ) -> Option<(Instant, Given, bool)> {
         if allowed.rate.is_some() {
             return None;
         }
         let now = self.lock().given;
-        let next = |is_burst| Some(Window { start: Instant::now(), before: now, is_burst });
-        let Some(Window { start, before, is_burst }) = window else { return next(true) };
+        let next = |is_burst| Some((Instant::now(), now, is_burst));
+        let Some((start, before, is_burst)) = span else { return next(true) };
         let elapsed = start.elapsed();
         if is_burst && elapsed >= BURST_SPAN {
             return next(false);
         }
         if is_burst || elapsed < BANDWIDTH_SPAN {
-            return window;
+            return span;
         }
         let given = now.since(before);
         let achieved = Bytes((given.bytes() as f64 / elapsed.as_secs_f64()) as u64);
         let used = given.device_reads() / elapsed.as_secs_f64();
         let mut seen = self.lock();
+        let is_pushed = seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.device.reads_per_second;
         let beside = match load {
-            Load::Idle => Beside::Nobody,
-            _ if seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.device.reads_per_second => {
-                Beside::OthersPushed
-            }
-            _ => Beside::Others,
+            _ if !self.are_large(given) => None,
+            Load::Idle => Some(Beside::Nobody),
+            _ => is_pushed.then_some(Beside::OthersPushed),
         };
-        seen.bandwidth.learn(Stretch { achieved, is_large: self.are_large(given), beside });
+        seen.bandwidth.learn(achieved, beside);
         next(false)
-    }
-
-    fn is_held_back(&self, allowed: Allowed) -> bool {
-        self.is_limited
-            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
     /// Adapts the cost of a read and the reads in flight. Takes and returns the start of a time span, and the totals at
@@ -377,8 +364,9 @@ impl Governor {
         allowed: Allowed,
     ) -> Option<(Instant, Given)> {
         let now = self.lock().given;
+        let bandwidth = self.lock().bandwidth.bytes;
         let next = Some((Instant::now(), now));
-        if self.is_held_back(allowed) {
+        if self.is_limited || allowed.rate.is_some_and(|rate| rate.seconds_at(bandwidth) < SHORT_OF_READS_RATIO) {
             self.lock().read_worth = 1.0;
             return None;
         }
@@ -387,9 +375,8 @@ impl Governor {
         if elapsed < SHORTAGE_SPAN {
             return stretch;
         }
-        let possible = self.lock().bandwidth.bytes.0 as f64 * elapsed.as_secs_f64();
         let given = now.since(before);
-        let share = given.bytes() as f64 / possible;
+        let share = given.bytes() as f64 / (bandwidth.0 as f64 * elapsed.as_secs_f64());
         let (reads, worth) = (given.device_reads() / elapsed.as_secs_f64(), self.worth_after(share));
         let mut seen = self.lock();
         seen.read_worth = worth;
@@ -408,13 +395,12 @@ impl Governor {
 
     /// New `read_worth` after a time span in which reads used `share` of the bandwidth.
     fn worth_after(&self, share: f64) -> f64 {
-        match (self.situation(), self.read_worth()) {
-            (Situation::Alone, _) => 1.0,
-            (Situation::Shared, worth) if share < SHORT_OF_READS_RATIO => {
-                (worth * READ_WORTH_STEP).min(self.read_worth_max())
-            }
-            (Situation::Shared, worth) if share > SHORT_OF_BYTES_RATIO => (worth / READ_WORTH_STEP).max(1.0),
-            (Situation::Shared, worth) => worth,
+        let worth = self.read_worth();
+        match self.situation() {
+            Situation::Alone => 1.0,
+            _ if share < SHORT_OF_READS_RATIO => (worth * READ_WORTH_STEP).min(self.read_worth_max()),
+            _ if share > SHORT_OF_BYTES_RATIO => (worth / READ_WORTH_STEP).max(1.0),
+            _ => worth,
         }
     }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use os_tier::{Measured, OsTier, Pass};
 use request::{Entry, State};
+use roaring::RoaringBitmap;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
@@ -28,20 +29,19 @@ use super::buffers::{BuffersPass, BuffersTier, Cached};
 use super::plan::Geometry;
 use super::receipt::{NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
 use super::traffic::Sharing;
+use crate::TierState;
 use crate::files::Files;
 use crate::warm::Room;
-use crate::{RelationMap, TierState};
 use ::host::linux::Error;
-use ::host::linux::cgroup::{find_home, has_read_limit, join_memory_of, join_reads_of, move_to, read_memory_limit};
+use ::host::linux::cgroup::{Controller, find_home, has_read_limit, join_cgroup_of, move_to, read_memory_limit};
 use ::host::linux::machine::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use ::host::linux::process::volunteer_for_oom;
-use ::host::units::Bytes;
-use postgres::Server;
+use ::host::units::{Bytes, Fork};
+use postgres::{RelationPath, Server};
 
 pub use super::control::Host;
 pub use governor::Governor;
 pub(crate) use open_files::OpenFiles;
-pub use os_tier::Buffered;
 pub use pace::Pace;
 pub use request::{Catalog, Missing, Request, RestoreOptions, Row, compare_paths};
 
@@ -53,10 +53,10 @@ pub struct Place {
 
 #[derive(Debug)]
 pub struct Restore {
-    request: Request,
-    options: RestoreOptions,
+    pub(super) request: Request,
+    pub(super) options: RestoreOptions,
     place: Result<Place, Refusal>,
-    host: Host,
+    pub(super) host: Host,
     governor: Governor,
     answered: Notify,
 }
@@ -99,12 +99,7 @@ impl Restore {
         let left = this.options.budget.map(|budget| minus(budget, spent));
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
-            let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
-            let cached = read_cached(&this, catalog.as_ref()).await;
-            let budget = left.map(|left| (left, cached.as_ref()));
-            let mut pass = this.buffers_pass(is_cached, budget, server.as_ref(), catalog.as_ref()).await;
-            receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
-            this.add_buffers(&mut receipt, pass);
+            add_buffers(&this, &mut receipt, left, server.as_ref(), catalog.as_ref()).await;
         }
         receipt.remarks.extend(this.request.remark_templates());
         receipt.remarks.extend(this.remark_unseen(server.is_ok()));
@@ -138,7 +133,11 @@ impl Restore {
         self.answered.notify_one();
         // Without a first pass, nothing is received.
         let unresolved = told.await.unwrap_or_default();
-        let databases = self.databases_to_ask(&unresolved);
+        let buffered = self.request.buffered().map(|(place, ..)| place);
+        let places = unresolved.iter().map(|(entry, _)| entry.relation).chain(buffered);
+        // The empty name stands for shared catalogs.
+        let databases: BTreeSet<String> =
+            places.map(|place| self.request.map.relations[place].relation.name.database.clone()).collect();
         let catalog = match &server {
             Err(refusal) => Err(refusal.clone()),
             Ok(_) if databases.is_empty() => Ok(Catalog::default()),
@@ -162,48 +161,6 @@ impl Restore {
         Some(format!(
             "the server responds, but its processes are not visible here (a container, another pid namespace): its traffic {consequence}; --pace 50MB limits the rate of the restore"
         ))
-    }
-
-    /// Databases to query. The empty name stands for shared catalogs.
-    fn databases_to_ask(&self, unresolved: &[Measured]) -> BTreeSet<String> {
-        let relations = &self.request.map.relations;
-        let database = |place: usize| relations[place].relation.name.database.clone();
-        let mut databases: BTreeSet<String> = unresolved.iter().map(|(entry, _)| database(entry.relation)).collect();
-        let has_buffers = |one: &RelationMap| one.forks.iter().any(|fork| !fork.all_buffers().is_empty());
-        databases.extend(self.request.buffered().filter(|(_, one)| has_buffers(one)).map(|(place, _)| database(place)));
-        databases
-    }
-
-    /// Unless all blocks are cached, the server reads them from the shared device, so limits apply.
-    async fn buffers_pass(
-        &self,
-        is_cached: bool,
-        budget: Option<(Bytes, Option<&Cached>)>,
-        server: Result<&Server, &Refusal>,
-        catalog: Result<&Catalog, &Refusal>,
-    ) -> BuffersPass {
-        let refuse = |why: &Refusal| BuffersPass { rows: self.request.buffers_rows(why), ..BuffersPass::default() };
-        if self.host.control.is_interrupted() {
-            return refuse(&Refusal::because(SkipReason::Interrupted));
-        }
-        match (server, catalog) {
-            (Ok(server), Ok(catalog)) => {
-                let tier = BuffersTier {
-                    server,
-                    options: &self.options,
-                    host: &self.host,
-                    connections: match self.options.sharing {
-                        Sharing::Gentle if !is_cached => 1,
-                        _ => self.options.connections,
-                    },
-                    max_rate: self.options.max_rate.filter(|_| !is_cached),
-                    limit: budget.map(|(left, _)| left),
-                    cached: budget.and_then(|(_, cached)| cached),
-                };
-                tier.restore(&self.request, catalog).await
-            }
-            (Err(why), _) | (_, Err(why)) => refuse(why),
-        }
     }
 
     /// Memory to keep free for shared_buffers; 0 if no server runs.
@@ -230,13 +187,6 @@ impl Restore {
         }
         let sums = self.add_rows(receipt, sums, Tier::Os, rows);
         receipt.os = self.request.tiers.os.then_some(sums);
-    }
-
-    fn add_buffers(&self, receipt: &mut Receipt, pass: BuffersPass) {
-        let sums = TierReceipt { reads: pass.statements, seconds: pass.seconds, ..TierReceipt::default() };
-        receipt.buffers_forecast = Some(pass.forecast);
-        receipt.remarks.extend(pass.remarks);
-        receipt.buffers = Some(self.add_rows(receipt, sums, Tier::Buffers, pass.rows));
     }
 
     fn add_rows(&self, receipt: &mut Receipt, mut sums: TierReceipt, tier: Tier, mut rows: Vec<Row>) -> TierReceipt {
@@ -292,10 +242,13 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     }
     let same_cluster = this.options.same_cluster;
     let measured = on_a_thread(this, &place, move |tier| match same_cluster {
-        true => tier.measure(entries),
-        false => entries.into_iter().map(|entry| (entry, State::Missing)).collect(),
+        true => tier.measure(entries, true),
+        false => entries.into_iter().map(|entry| (entry, Ok(None))).collect(),
     });
-    let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
+    // A truncated relation keeps an empty file until the next checkpoint.
+    let is_unresolved =
+        |state: &State| matches!(state, Ok(found) if found.as_ref().is_none_or(|found| found.blocks == 0));
+    let (unresolved, there) = measured.await.into_iter().partition(|(_, state)| is_unresolved(state));
     // Nobody receives this if `server` failed.
     let _ = tell.send(unresolved);
     let budget = this.os_budget();
@@ -321,12 +274,16 @@ async fn second_pass(
                     Err(why) => skipped.push(entry.absent_row(&why)),
                 }
             }
-            (on_a_thread(this, &place, move |tier| tier.measure(entries)).await, skipped)
+            (on_a_thread(this, &place, move |tier| tier.measure(entries, true)).await, skipped)
         }
         Err(why) => {
             let (missing, there): (Vec<Measured>, _) =
-                unresolved.into_iter().partition(|(_, state)| matches!(state, State::Missing));
-            let why = why_gone(why);
+                unresolved.into_iter().partition(|(_, state)| matches!(state, Ok(None)));
+            let alike = "without a server, dropped and rewritten relations look alike";
+            let why = match why.reason {
+                SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, alike),
+                _ => why.clone(),
+            };
             (there, missing.iter().map(|(entry, _)| entry.absent_row(&why)).collect())
         }
     };
@@ -351,39 +308,53 @@ async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -
         Some(entry)
     };
     let entries = request.entries().into_iter().filter_map(locate).collect();
-    let looked = on_a_thread(this, &place, move |tier| tier.look(entries, &|| None)).await;
-    let resident = |(entry, state): Measured| match state {
-        State::There(found) => Some(((entry.relation, entry.fork), found.resident)),
-        State::Missing | State::Refused(_) => None,
-    };
+    let looked = on_a_thread(this, &place, move |tier| tier.measure(entries, false)).await;
+    let resident = |(entry, state): Measured| Some(((entry.relation, entry.fork), state.ok()??.resident));
     Some(looked.into_iter().filter_map(resident).collect())
 }
 
-fn why_gone(no_catalog: &Refusal) -> Refusal {
-    match no_catalog.reason {
-        SkipReason::NoServer => {
-            Refusal::with_detail(SkipReason::FileGone, "without a server, dropped and rewritten relations look alike")
+async fn add_buffers(
+    this: &Arc<Restore>,
+    receipt: &mut Receipt,
+    limit: Option<Bytes>,
+    server: Result<&Server, &Refusal>,
+    catalog: Result<&Catalog, &Refusal>,
+) {
+    let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
+    let cached = read_cached(this, catalog).await;
+    let refuse = |why: &Refusal| BuffersPass { rows: this.request.buffers_rows(why), ..BuffersPass::default() };
+    let pass = match (server, catalog) {
+        _ if this.host.control.is_interrupted() => refuse(&Refusal::because(SkipReason::Interrupted)),
+        (Ok(server), Ok(catalog)) => {
+            BuffersTier { server, restore: this, is_cached, limit, cached: cached.as_ref() }.load(catalog).await
         }
-        _ => no_catalog.clone(),
-    }
+        (Err(why), _) | (_, Err(why)) => refuse(why),
+    };
+    let sums = TierReceipt { reads: pass.statements, seconds: pass.seconds, ..TierReceipt::default() };
+    receipt.buffers_forecast = Some(pass.forecast);
+    receipt.remarks.extend(pass.remarks);
+    receipt.buffers = Some(this.add_rows(receipt, sums, Tier::Buffers, pass.rows));
+    receipt.no_double = drop_doubles(this, pass.buffered).await;
 }
 
-async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
+/// Drops cached pages that are also in shared_buffers: they are useless until the buffer is evicted. Files that cannot
+/// be opened are not counted.
+async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<(RelationPath, Fork, RoaringBitmap)>) -> Option<NoDouble> {
     let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
-    Some(on_a_thread(this, &place, move |tier| os_tier::apply_no_double(&tier.files, &buffered)).await)
+    let dropped = on_a_thread(this, &place, move |OsTier { files, .. }| {
+        let mut sums = NoDouble::default();
+        for (path, fork, blocks) in &buffered {
+            let dropped = files.drop_blocks(path, *fork, blocks, |_, run| Ok(vec![files.pages(run)]));
+            sums.cached_before_bytes += dropped.before_bytes;
+            sums.cached_after_bytes += dropped.after_bytes;
+        }
+        sums
+    });
+    Some(dropped.await)
 }
 
 fn minus(budget: Bytes, spent: Bytes) -> Bytes {
     Bytes(budget.0.saturating_sub(spent.0))
-}
-
-/// A truncated relation keeps an empty file until the next checkpoint.
-fn is_unresolved((_, state): &Measured) -> bool {
-    match state {
-        State::There(found) => found.blocks == 0,
-        State::Missing => true,
-        State::Refused(_) => false,
-    }
 }
 
 async fn on_a_thread<T: Send + 'static>(
@@ -393,13 +364,9 @@ async fn on_a_thread<T: Send + 'static>(
 ) -> T {
     let (this, place) = (Arc::clone(this), place.clone());
     let done = spawn_blocking(move || {
-        work(&OsTier {
-            files: Files { cache: &*this.host.page_cache, directory: &place.directory, geometry: place.geometry },
-            options: &this.options,
-            governor: &this.governor,
-            host: &this.host,
-            reserved: this.reserved(),
-        })
+        let Place { directory, geometry } = &place;
+        let files = Files { cache: &*this.host.page_cache, directory, geometry: *geometry };
+        work(&OsTier { files, restore: &this })
     });
     done.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
@@ -463,12 +430,12 @@ pub fn join_cgroups(postmaster_pid: u32) -> Vec<String> {
     if limits.iter().any(Option::is_some) {
         // If the cgroup's memory runs out, pgthaw should be killed, not the server.
         volunteer_for_oom();
-        remarks.extend(join_memory_of(postmaster_pid).err().map(|error| {
+        remarks.extend(join_cgroup_of(postmaster_pid, Controller::Memory).err().map(|error| {
             format!("loaded pages are charged to pgthaw's own memory cgroup and may vanish with it: {error} (run pgthaw as root, or inside the server's cgroup)")
         }));
     }
     if has_read_limit(postmaster_pid) {
-        remarks.extend(join_reads_of(postmaster_pid).err().map(|error| {
+        remarks.extend(join_cgroup_of(postmaster_pid, Controller::Io).err().map(|error| {
             format!("the read limit of the server's cgroup does not apply to pgthaw: {error} (run pgthaw as root, or inside the server's cgroup)")
         }));
     }

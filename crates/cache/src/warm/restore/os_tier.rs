@@ -5,20 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use roaring::RoaringBitmap;
-
-use super::engine::{Engine, Outcome, let_go};
-use super::governor::Governor;
-use super::request::{Entry, Missing, Planned, RestoreOptions, Row, State, count_resident, end_of};
+use super::Restore;
+use super::engine::{self, Outcome};
+use super::request::{Entry, Planned, Row, State, count_resident, end_of};
 use crate::files::{Files, Found};
 use crate::warm::plan::{Forecast, Plan, WantedFork};
-use crate::warm::receipt::{FoundAs, MemoryReceipt, NoDouble, SkipReason, StopReason};
-use crate::warm::{Host, Phase, Refusal};
+use crate::warm::receipt::{FoundAs, MemoryReceipt, SkipReason, StopReason};
+use crate::warm::{Phase, Refusal};
 use ::host::failure::{ErrorKind, Explain as _};
 use ::host::linux::machine::LoadableMemory;
 use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
-use postgres::RelationPath;
 
 /// Share of the available memory to fill: the server needs memory as well.
 const ROOM_RATIO: f64 = 0.95;
@@ -40,11 +37,7 @@ pub struct Pass {
 #[derive(Clone, Copy)]
 pub struct OsTier<'a> {
     pub files: Files<'a>,
-    pub options: &'a RestoreOptions,
-    pub governor: &'a Governor,
-    pub host: &'a Host,
-    /// Memory reserved for shared_buffers, not in use yet.
-    pub reserved: Bytes,
+    pub restore: &'a Restore,
 }
 
 struct Job {
@@ -56,14 +49,11 @@ struct Job {
 }
 
 impl OsTier<'_> {
-    pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
-        self.look(entries, &|| self.host.control.os_stopped_by().map(|reason| reason.skip_reason()))
-    }
-
-    pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
-        self.host.watcher.begin(Phase::Measuring, entries.len() as u64);
+    /// With `may_stop`, skips the remaining forks when the restore stops.
+    pub fn measure(&self, entries: Vec<Entry>, may_stop: bool) -> Vec<Measured> {
+        self.restore.host.watcher.begin(Phase::Measuring, entries.len() as u64);
         let forks: Vec<(&Entry, u64)> = entries.iter().map(|entry| (entry, entry.asks.end())).collect();
-        let states = self.read_forks(&forks, stop);
+        let states = self.read_forks(&forks, may_stop);
         entries.into_iter().zip(states).collect()
     }
 
@@ -73,39 +63,44 @@ impl OsTier<'_> {
         let mut rows = Vec::new();
         let (mut planned, mut forks) = (Vec::new(), Vec::new());
         for (entry, state) in measured {
-            match present(&entry, state) {
-                State::There(found) => {
+            // The file was in the catalog, so the relation was dropped meanwhile.
+            let dropped = || Refusal::because(SkipReason::Dropped);
+            // PostgreSQL creates all but the main fork on demand: a missing one is empty.
+            let is_empty = entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main;
+            match state.and_then(|found| found.or(is_empty.then(Found::default)).ok_or_else(dropped)) {
+                Ok(found) => {
                     let (one, fork) = entry.prepare(found);
                     planned.push(one);
                     forks.push(fork);
                 }
-                // The file was in the catalog, so the relation was dropped meanwhile.
-                State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
-                State::Refused(why) => rows.push(entry.absent_row(&why)),
+                Err(why) => rows.push(entry.absent_row(&why)),
             }
         }
         self.place(&planned, &mut forks);
         let resident_bytes = self.files.geometry.bytes(planned.iter().map(|one| one.resident_before).sum());
-        let room = self.host.room.read_room();
+        let room = self.restore.host.room.read_room();
         let (budget, over_budget) = self.allow(budget, room, resident_bytes);
-        self.governor.begin(&*self.host.traffic);
+        self.restore.governor.begin(&*self.restore.host.traffic);
         let started = Instant::now();
-        let plan =
-            Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), budget);
-        let planning = started.elapsed();
-        let job = Job { plan, planning, planned, resident_bytes, over_budget };
-        let mut pass = if self.options.is_dry_run { job.forecast() } else { self.execute(&job) };
+        let plan = self.plan(forks, budget);
+        let job = Job { plan, planning: started.elapsed(), planned, resident_bytes, over_budget };
+        let mut pass = if self.restore.options.is_dry_run { job.forecast() } else { self.execute(&job) };
         pass.rows.append(&mut rows);
         pass.memory.room_bytes = room.map(|room| room.bytes);
         pass.memory.bound = room.map(|room| room.bound);
         pass
     }
 
+    fn plan(&self, forks: Vec<WantedFork>, budget: Option<Bytes>) -> Plan {
+        let Restore { governor, options, .. } = self.restore;
+        Plan::new(forks, self.files.geometry, options.device.profile, governor.situation(), budget)
+    }
+
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
-        if !self.options.seeks {
+        if !self.restore.options.seeks {
             return;
         }
-        let places = map_on_threads(planned.len(), self.options.threads, |at| {
+        let places = map_on_threads(planned.len(), self.restore.options.threads, |at| {
             let Planned { entry, blocks, wanted_blocks, resident_before, .. } = &planned[at];
             match wanted_blocks > resident_before {
                 true => self.files.read_places(&entry.path, entry.fork, *blocks),
@@ -119,46 +114,49 @@ impl OsTier<'_> {
         let started = Instant::now();
         let mut outcome = self.read(job, &job.plan);
         let mut found = self.verify(job);
-        let lost = job.lost_blocks(&found);
-        if lost > 0 && self.host.control.os_stopped_by().is_none() {
-            let mut again = self.read(job, &self.plan_again(job, &found, self.files.geometry.bytes(lost)));
+        let lost: u64 = (0..found.len()).map(|fork| job.missing(fork, &found[fork]).1).sum();
+        if lost > 0 && self.restore.host.control.os_stopped_by().is_none() {
+            let mut forks = job.plan.forks().to_vec();
+            for (fork, state) in forks.iter_mut().zip(found) {
+                match state {
+                    Ok(Some(found)) => (fork.blocks, fork.resident) = (fork.blocks.min(found.blocks), found.resident),
+                    Ok(None) | Err(_) => fork.levels.clear(),
+                }
+            }
+            let plan = self.plan(forks, Some(self.files.geometry.bytes(lost)));
+            let mut again = self.read(job, &plan);
             again.memory.reread_bytes = again.read_bytes();
             outcome.add(again);
             found = self.verify(job);
         }
         let seconds = started.elapsed().as_secs_f64();
+        let (forecast, reads, read_bytes) = (job.plan.forecast(), outcome.reads, outcome.read_bytes());
         let mut memory = outcome.memory;
-        let forks = (&job.planned[..], job.plan.forks());
-        memory.add(let_go(self.files, forks, self.governor.had_traffic(), &mut outcome.brought));
-        let rows = job.rows(&found, &outcome, self.host.control.os_stopped_by().map(|reason| reason.skip_reason()));
-        if job.over_budget == SkipReason::NoMemory && job.plan.forecast().over_budget_blocks > 0 {
-            self.host.control.stop_os(StopReason::NoMemory);
+        memory.add(self.let_go(&job.planned, &job.plan, &mut outcome.brought));
+        let rows =
+            job.rows(&found, &outcome, self.restore.host.control.os_stopped_by().map(|reason| reason.skip_reason()));
+        if job.over_budget == SkipReason::NoMemory && forecast.over_budget_blocks > 0 {
+            self.restore.host.control.stop_os(StopReason::NoMemory);
         }
-        Pass {
-            forecast: job.plan.forecast(),
-            reads: outcome.reads,
-            read_bytes: outcome.read_bytes(),
-            seconds,
-            rows,
-            memory,
-        }
+        Pass { forecast, reads, read_bytes, seconds, rows, memory }
     }
 
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
-        self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
-        self.governor.begin_pass();
+        let Restore { governor, host, .. } = self.restore;
+        host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
             // If the traffic watcher cannot start, reads do not yield to the server.
-            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
+            let _ = thread::Builder::new().spawn_scoped(scope, || governor.watch(&*host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
+                let mut outcome = engine::run(self, &job.planned, plan, job.planning, job.resident_bytes);
                 while outcome.is_outdated {
                     let started = Instant::now();
-                    self.governor.note_replan();
-                    let rest = plan.rest(&outcome.brought, self.governor.situation());
-                    let read_bytes = outcome.read_bytes();
-                    outcome.add(self.read_planned(job, &rest, started.elapsed(), read_bytes));
+                    governor.note_replan();
+                    let rest = plan.rest(&outcome.brought, governor.situation());
+                    let resident_bytes = job.resident_bytes + outcome.read_bytes();
+                    outcome.add(engine::run(self, &job.planned, &rest, started.elapsed(), resident_bytes));
                 }
                 outcome
             }));
@@ -168,52 +166,31 @@ impl OsTier<'_> {
         })
     }
 
-    fn read_planned(&self, job: &Job, plan: &Plan, planning: Duration, read_bytes: Bytes) -> Outcome {
-        let Self { files, options, governor, host, .. } = *self;
-        let (forks, resident_bytes) = (&job.planned[..], job.resident_bytes + read_bytes);
-        Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
-    }
-
     /// Measures again, because later reads may have evicted pages of earlier ones.
     fn verify(&self, job: &Job) -> Vec<State> {
-        self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
+        self.restore.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
         let forks: Vec<(&Entry, u64)> = forks.map(|(one, fork)| (&one.entry, end_of(&fork.levels))).collect();
-        self.read_forks(&forks, &|| None)
+        self.read_forks(&forks, false)
     }
 
-    /// `stop` returns why the remaining forks are skipped. Works in parallel, because on a cold disk each fork costs a
-    /// metadata read.
-    fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
-        let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
-            let state = match stop() {
-                Some(reason) => State::Refused(Refusal::because(reason)),
-                None => read_fork(&self.files, forks[at]),
+    /// Works in parallel, because on a cold disk each fork costs a metadata read.
+    fn read_forks(&self, forks: &[(&Entry, u64)], may_stop: bool) -> Vec<State> {
+        let mut states = map_on_threads(forks.len(), self.restore.options.threads, |at| {
+            let state = match self.restore.host.control.os_stopped_by() {
+                Some(reason) if may_stop => Err(Refusal::because(reason.skip_reason())),
+                _ => read_fork(&self.files, forks[at]),
             };
-            self.host.watcher.advance(1);
+            self.restore.host.watcher.advance(1);
             state
         });
         // Retries one by one, now that other threads have closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
-            if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
+            if state.as_ref().is_err_and(|why| why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);
             }
         }
         states
-    }
-
-    fn plan_again(&self, job: &Job, found: &[State], lost: Bytes) -> Plan {
-        let mut forks = job.plan.forks().to_vec();
-        for (fork, state) in forks.iter_mut().zip(found) {
-            match state {
-                State::There(found) => {
-                    fork.blocks = fork.blocks.min(found.blocks);
-                    fork.resident.clone_from(&found.resident);
-                }
-                State::Missing | State::Refused(_) => fork.levels.clear(),
-            }
-        }
-        Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), Some(lost))
     }
 
     /// Returns the smaller of the budget and the available memory, and the skip reason for blocks beyond this limit.
@@ -225,7 +202,7 @@ impl OsTier<'_> {
     ) -> (Option<Bytes>, SkipReason) {
         let left = room.map(|room| {
             let all = Bytes((room.bytes.0 as f64 * ROOM_RATIO) as u64);
-            Bytes(spare_reserved(all, self.reserved).0.saturating_sub(resident_bytes.0))
+            Bytes(spare_reserved(all, self.restore.reserved()).0.saturating_sub(resident_bytes.0))
         });
         match left {
             Some(left) if budget.is_none_or(|budget| left < budget) => (Some(left), SkipReason::NoMemory),
@@ -242,12 +219,8 @@ fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
 }
 
 impl Job {
-    fn lost_blocks(&self, found: &[State]) -> u64 {
-        (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
-    }
-
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
-        let State::There(found) = state else { return (0, 0) };
+        let Ok(Some(found)) = state else { return (0, 0) };
         let one = &self.planned[fork];
         let over_budget = one.wanted_blocks - one.resident_before - self.plan.fork_forecasts[fork].planned_blocks;
         let missing = one.wanted_blocks - count_resident(&self.plan.forks()[fork].levels, &found.resident);
@@ -268,44 +241,28 @@ impl Job {
 
     fn rows(&self, found: &[State], outcome: &Outcome, stopped: Option<SkipReason>) -> Vec<Row> {
         let row = |(fork, one): (usize, &Planned)| {
-            let read_bytes = outcome.fork_bytes[fork];
-            match &found[fork] {
-                State::There(now) => {
+            let (resident_after, skips) = match &found[fork] {
+                Ok(Some(now)) => {
                     let (over_budget, lost) = self.missing(fork, &found[fork]);
                     let failure = outcome.failures.get(&fork);
-                    let reason = failure.map(|failure| failure.reason).or(stopped);
-                    let shrunk = lost_to_truncation(&self.plan.forks()[fork].levels, now.blocks);
-                    let missing: Vec<Missing> = vec![
+                    let reason = failure.map(|failure| failure.reason).or(stopped).unwrap_or(SkipReason::DidNotStay);
+                    let shrunk = lost_to_truncation(&self.plan.forks()[fork].levels, now.blocks).min(lost);
+                    let skips = vec![
                         (self.over_budget, over_budget, None),
-                        (SkipReason::Truncated, shrunk.min(lost), None),
-                        (
-                            reason.unwrap_or(SkipReason::DidNotStay),
-                            lost - shrunk.min(lost),
-                            failure.and_then(|failure| failure.detail.clone()),
-                        ),
+                        (SkipReason::Truncated, shrunk, None),
+                        (reason, lost - shrunk, failure.and_then(|failure| failure.detail.clone())),
                     ];
-                    one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
+                    (Some(one.wanted_blocks - over_budget - lost), skips)
                 }
-                State::Missing => {
+                Ok(None) => {
                     let detail = Some("the file disappeared during the restore".to_owned());
-                    one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, detail)])
+                    (Some(0), vec![(SkipReason::FileGone, one.wanted_blocks, detail)])
                 }
-                State::Refused(why) => {
-                    one.row(None, read_bytes, vec![(why.reason, one.wanted_blocks, why.detail.clone())])
-                }
-            }
+                Err(why) => (None, vec![(why.reason, one.wanted_blocks, why.detail.clone())]),
+            };
+            one.row(resident_after, outcome.fork_bytes[fork], skips)
         };
         self.planned.iter().enumerate().map(row).collect()
-    }
-}
-
-/// PostgreSQL creates all but the main fork on demand: a missing one is empty.
-fn present(entry: &Entry, state: State) -> State {
-    match state {
-        State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {
-            State::There(Found::default())
-        }
-        state => state,
     }
 }
 
@@ -315,32 +272,8 @@ fn lost_to_truncation(levels: &[(f32, roaring::RoaringBitmap)], blocks: u64) -> 
 }
 
 fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
-    match files.read_fork(&entry.path, entry.fork, end) {
-        Ok(Some(found)) => State::There(found),
-        Ok(None) => State::Missing,
-        Err(error) if error.kind() == ErrorKind::Privilege => {
-            State::Refused(Refusal::with_detail(SkipReason::NoPermission, error.to_string()))
-        }
-        Err(error) => State::Refused(Refusal::of_read(&error)),
-    }
-}
-
-// Drops cached pages that are also in shared_buffers: they are useless until the buffer is evicted.
-
-#[derive(Clone, Debug)]
-pub struct Buffered {
-    pub path: RelationPath,
-    pub fork: Fork,
-    pub blocks: RoaringBitmap,
-}
-
-/// Files that cannot be opened are not counted.
-pub fn apply_no_double(files: &Files<'_>, buffered: &[Buffered]) -> NoDouble {
-    let mut sums = NoDouble::default();
-    for one in buffered {
-        let dropped = files.drop_blocks(&one.path, one.fork, &one.blocks, |_, run| Ok(vec![files.pages(run)]));
-        sums.cached_before_bytes += dropped.before_bytes;
-        sums.cached_after_bytes += dropped.after_bytes;
-    }
-    sums
+    files.read_fork(&entry.path, entry.fork, end).map_err(|error| match error.kind() {
+        ErrorKind::Privilege => Refusal::with_detail(SkipReason::NoPermission, error.to_string()),
+        _ => Refusal::of_read(&error),
+    })
 }

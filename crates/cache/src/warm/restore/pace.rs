@@ -143,21 +143,11 @@ pub struct Bandwidth {
     pushed: Option<Bytes>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct Stretch {
-    /// Bytes per second, of all users.
-    pub achieved: Bytes,
-    pub is_large: bool,
-    pub beside: Beside,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nobody,
     /// Server processes are busy, but more reads in flight would not speed up the restore.
     OthersPushed,
-    /// Server processes are busy, and may have lowered the measured rate.
-    Others,
 }
 
 impl Bandwidth {
@@ -172,10 +162,11 @@ impl Bandwidth {
     /// Changes `bytes` after two successive time spans that were both undisturbed, or both faster than `bytes` by
     /// `FASTER_RATIO`. One fast time span may be a limiter's burst after a lull. If `bytes` is still the profile's
     /// default, one undisturbed time span suffices. Two successive time spans with `OthersPushed` can lower the default
-    /// to the faster of their rates.
-    pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
-        let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
-        let now = |like| (is_measurement && beside == like).then_some(achieved);
+    /// to the faster of their rates. `achieved` is the rate of all users. `beside` is `None` if the reads were small,
+    /// and if busy server processes may have lowered the rate.
+    pub fn learn(&mut self, achieved: Bytes, beside: Option<Beside>) {
+        let is_measurement = achieved.seconds_at(self.bytes) >= SHARE_MIN;
+        let now = |like| (is_measurement && beside == Some(like)).then_some(achieved);
         let sustained = self.before.replace(achieved).map_or(Bytes(0), |before| before.min(achieved));
         let undisturbed = (std::mem::replace(&mut self.undisturbed, now(Beside::Nobody)), self.undisturbed);
         let pushed = (std::mem::replace(&mut self.pushed, now(Beside::OthersPushed)), self.pushed);
@@ -231,12 +222,8 @@ impl Others {
         more
     }
 
-    fn bytes_per_second(&self) -> f64 {
-        self.rate.unwrap_or(0.0)
-    }
-
     pub fn reads_per_second(&self) -> f64 {
-        self.bytes_per_second() / MISS_BYTES
+        self.rate.unwrap_or(0.0) / MISS_BYTES
     }
 
     /// Read size above which the restore reaches its limit of bytes before its limit of reads. `all` is the rate of the
@@ -255,7 +242,7 @@ impl Others {
     /// would wait.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
-            bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
+            bytes: Bytes(left_of(all.bytes.0 as f64, self.rate.unwrap_or(0.0), LEFT_MIN).max(1.0) as u64),
             reads: all.reads.map(|reads| left_of(reads, self.reads_per_second(), LEFT_MIN)),
         }
     }
@@ -426,26 +413,22 @@ mod bandwidth_tests {
         Bandwidth::new(PlannedDevice { profile: DeviceProfile::default(), source })
     }
 
-    fn large(achieved: u64, beside: Beside) -> Stretch {
-        Stretch { achieved: Bytes(achieved), is_large: true, beside }
-    }
-
     #[test]
     fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
         let mut bandwidth = new(ProfileSource::Default);
         let default = bandwidth.bytes;
-        bandwidth.learn(large(0, Beside::Nobody));
-        bandwidth.learn(large(1_000_000, Beside::Nobody));
+        bandwidth.learn(Bytes(0), Some(Beside::Nobody));
+        bandwidth.learn(Bytes(1_000_000), Some(Beside::Nobody));
         assert_eq!(bandwidth.bytes, default, "a restore never comes to a stop");
-        bandwidth.learn(Stretch { is_large: false, ..large(100_000_000, Beside::Nobody) });
+        bandwidth.learn(Bytes(100_000_000), None);
         assert_eq!(bandwidth.bytes, default, "small reads are short of something else");
-        bandwidth.learn(large(90_000_000, Beside::Nobody));
+        bandwidth.learn(Bytes(90_000_000), Some(Beside::Nobody));
         assert_eq!(bandwidth.bytes, Bytes(90_000_000), "measured on the device itself");
-        bandwidth.learn(large(80_000_000, Beside::Others));
+        bandwidth.learn(Bytes(80_000_000), None);
         assert_eq!(bandwidth.bytes, Bytes(90_000_000));
-        bandwidth.learn(Stretch { is_large: false, ..large(2_000_000_000, Beside::Others) });
+        bandwidth.learn(Bytes(2_000_000_000), None);
         assert_eq!(bandwidth.bytes, Bytes(90_000_000), "after a lull a limit gives more at first");
-        bandwidth.learn(Stretch { is_large: false, ..large(1_900_000_000, Beside::Others) });
+        bandwidth.learn(Bytes(1_900_000_000), None);
         assert_eq!(bandwidth.bytes, Bytes(1_900_000_000));
     }
 
@@ -453,14 +436,14 @@ mod bandwidth_tests {
     fn what_others_leave_is_not_the_devices_bandwidth() {
         let mut bandwidth = new(ProfileSource::Default);
         let default = bandwidth.bytes;
-        (0..5).for_each(|_| bandwidth.learn(large(90_000_000, Beside::Others)));
-        bandwidth.learn(large(80_000_000, Beside::OthersPushed));
-        bandwidth.learn(large(90_000_000, Beside::Others));
-        bandwidth.learn(large(80_000_000, Beside::OthersPushed));
+        (0..5).for_each(|_| bandwidth.learn(Bytes(90_000_000), None));
+        bandwidth.learn(Bytes(80_000_000), Some(Beside::OthersPushed));
+        bandwidth.learn(Bytes(90_000_000), None);
+        bandwidth.learn(Bytes(80_000_000), Some(Beside::OthersPushed));
         assert_eq!(bandwidth.bytes, default, "one stretch is no proof");
-        bandwidth.learn(large(85_000_000, Beside::OthersPushed));
+        bandwidth.learn(Bytes(85_000_000), Some(Beside::OthersPushed));
         assert_eq!(bandwidth.bytes, Bytes(85_000_000), "more reads would have brought no more");
-        (0..5).for_each(|_| bandwidth.learn(large(60_000_000, Beside::OthersPushed)));
+        (0..5).for_each(|_| bandwidth.learn(Bytes(60_000_000), Some(Beside::OthersPushed)));
         assert_eq!(bandwidth.bytes, Bytes(85_000_000));
     }
 
@@ -468,7 +451,7 @@ mod bandwidth_tests {
     fn a_limit_lets_a_little_more_through_now_and_then() {
         let mut bandwidth = new(ProfileSource::Default);
         let default = bandwidth.bytes;
-        (0..5).for_each(|_| bandwidth.learn(large(default.0 * 107 / 100, Beside::Others)));
+        (0..5).for_each(|_| bandwidth.learn(Bytes(default.0 * 107 / 100), None));
         assert_eq!(bandwidth.bytes, default);
     }
 
@@ -476,9 +459,9 @@ mod bandwidth_tests {
     fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
         let mut bandwidth = new(ProfileSource::Told);
         let told = bandwidth.bytes;
-        (0..3).for_each(|_| bandwidth.learn(large(told.0 / 2, Beside::OthersPushed)));
+        (0..3).for_each(|_| bandwidth.learn(Bytes(told.0 / 2), Some(Beside::OthersPushed)));
         assert_eq!(bandwidth.bytes, told);
-        (0..2).for_each(|_| bandwidth.learn(large(told.0 * 2, Beside::Others)));
+        (0..2).for_each(|_| bandwidth.learn(Bytes(told.0 * 2), None));
         assert_eq!(bandwidth.bytes, Bytes(told.0 * 2));
     }
 
@@ -487,14 +470,14 @@ mod bandwidth_tests {
         let mut bandwidth = new(ProfileSource::Told);
         let told = bandwidth.bytes;
         let (half, tenth) = (told.0 / 2, told.0 / 10);
-        let (nobody, others) = (Beside::Nobody, Beside::Others);
+        let (nobody, others) = (Some(Beside::Nobody), None);
         for (achieved, beside) in [(half, nobody), (half, others), (half, nobody), (tenth, nobody), (half, nobody)] {
-            bandwidth.learn(large(achieved, beside));
+            bandwidth.learn(Bytes(achieved), beside);
             assert_eq!(bandwidth.bytes, told, "one stretch, or one of small files, is no proof");
         }
-        bandwidth.learn(large(half - 1, nobody));
+        bandwidth.learn(Bytes(half - 1), nobody);
         assert_eq!(bandwidth.bytes, Bytes(half), "the faster of two");
-        (0..2).for_each(|_| bandwidth.learn(large(told.0, others)));
+        (0..2).for_each(|_| bandwidth.learn(told, others));
         assert_eq!(bandwidth.bytes, told);
     }
 }

@@ -5,10 +5,10 @@ use roaring::RoaringBitmap;
 
 use crate::files::Found;
 use crate::warm::heat::{self, Evidence};
-use crate::warm::plan::{Precedence, WantedFork};
+use crate::warm::plan::{Geometry, Precedence, WantedFork};
 use crate::warm::receipt::{FoundAs, SkipReason};
 use crate::warm::{PlannedDevice, Refusal, Sharing};
-use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
+use crate::{ForkMap, Identity, Map, TierState, Tiers, compute_identities};
 use ::host::units::{Bytes, Fork};
 use postgres::{Database, Relation, RelationKind, RelationPath, Result, Server, read_databases, read_relations};
 
@@ -52,38 +52,29 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Blocks to load into the page cache, also those for shared_buffers, because large reads are faster than loads of
-    /// single blocks.
-    fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
-        let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
-        if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
-    }
-
-    /// One entry per fork with wanted blocks, with the relation's path at the time of the snapshot.
+    /// One entry per fork with blocks for the page cache, with the relation's path at the time of the snapshot.
+    /// Includes the blocks for shared_buffers, because large reads are faster than loads of single blocks.
     pub fn entries(&self) -> Vec<Entry> {
-        let relations = self.map.relations.iter().enumerate();
-        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
         let evidence = Evidence::of(&self.map);
-        forks.filter_map(|(place, fork)| self.entry(place, fork, evidence)).collect()
-    }
-
-    fn entry(&self, place: usize, fork: &ForkMap, evidence: Evidence) -> Option<Entry> {
-        let levels = heat::levels(fork, evidence, &self.wanted(fork));
-        if levels.is_empty() {
-            return None;
-        }
-        let relation = &self.map.relations[place].relation;
-        Some(Entry {
-            relation: place,
-            path: relation.path.clone(),
-            fork: fork.fork,
-            found: FoundAs::SameFile,
-            precedence: self.precedence(relation, fork),
-            is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
-            asks: Asks::Levels(levels),
-            hot: heat::hot(fork, self.map.os_heat),
-            snapshot_blocks: fork.blocks,
-        })
+        let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
+        let relations = self.map.relations.iter().enumerate();
+        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, &one.relation, fork)));
+        let entry = |(place, relation, fork): (usize, &Relation, &ForkMap)| {
+            let wanted = if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() };
+            let levels = heat::levels(fork, evidence, &wanted);
+            (!levels.is_empty()).then(|| Entry {
+                relation: place,
+                path: relation.path.clone(),
+                fork: fork.fork,
+                found: FoundAs::SameFile,
+                precedence: self.precedence(relation, fork),
+                is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
+                asks: Asks::Levels(levels),
+                hot: heat::hot(fork, self.map.os_heat),
+                snapshot_blocks: fork.blocks,
+            })
+        };
+        forks.filter_map(entry).collect()
     }
 
     /// A catalog without buffers counts as unused. If buffers are unknown, catalogs of template databases count as
@@ -100,36 +91,32 @@ impl Request {
         }
     }
 
-    /// Omits template databases: their buffers stem from catalog queries, and pg_prewarm created in template1 would
-    /// spread to new databases.
-    pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
+    /// Forks to load into shared_buffers, each with its relation's place and its number of blocks there. Omits template
+    /// databases: their buffers stem from catalog queries, and pg_prewarm created in template1 would spread to new
+    /// databases.
+    pub fn buffered(&self) -> impl Iterator<Item = (usize, &ForkMap, u64)> {
         let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
-        relations.filter(|(_, one)| !one.relation.name.is_of_template())
+        let relations = relations.filter(|(_, one)| !one.relation.name.is_of_template());
+        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        forks.map(|(place, fork)| (place, fork, fork.all_buffers().len())).filter(|(_, _, blocks)| *blocks > 0)
     }
 
     pub fn buffers_bytes(&self) -> Bytes {
-        self.buffered_bytes(self.buffered().map(|(_, one)| one))
-    }
-
-    fn buffered_bytes<'a>(&self, relations: impl Iterator<Item = &'a RelationMap>) -> Bytes {
-        let blocks: u64 = relations.flat_map(|one| &one.forks).map(|fork| fork.all_buffers().len()).sum();
-        Bytes(blocks * u64::from(self.map.source.block_size))
+        Geometry::of(&self.map.source).bytes(self.buffered().map(|(_, _, blocks)| blocks).sum())
     }
 
     pub fn remark_templates(&self) -> Option<String> {
-        let templates = self.map.relations.iter().filter(|one| one.relation.name.is_of_template());
-        let bytes = self.buffered_bytes(templates);
+        let templates = self.map.forks().filter(|(relation, _)| relation.name.is_of_template());
+        let bytes = Geometry::of(&self.map.source).bytes(templates.map(|(_, fork)| fork.all_buffers().len()).sum());
         (self.tiers.buffers && bytes >= REMARKED_MIN)
             .then(|| format!("skipped {bytes} of shared_buffers: template databases (template1)"))
     }
 
     pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
-        let forks = self.buffered().flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
-        let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
-        wanted
-            .filter(|(_, _, blocks)| *blocks > 0)
-            .map(|(place, fork, blocks)| Row::absent(place, fork, FoundAs::SameFile, blocks, refusal))
-            .collect()
+        let row = |(place, fork, blocks): (usize, &ForkMap, u64)| {
+            Row::absent(place, fork.fork, FoundAs::SameFile, blocks, refusal)
+        };
+        self.buffered().map(row).collect()
     }
 
     pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Result<Entry, Refusal> {
@@ -193,12 +180,8 @@ pub enum Asks {
     Nothing { asked_blocks: u64 },
 }
 
-#[derive(Clone, Debug)]
-pub enum State {
-    There(Found),
-    Missing,
-    Refused(Refusal),
-}
+/// `None` if the file is missing.
+pub type State = Result<Option<Found>, Refusal>;
 
 #[derive(Debug)]
 pub struct Planned {
@@ -206,10 +189,8 @@ pub struct Planned {
     pub blocks: u64,
     pub wanted_blocks: u64,
     pub resident_before: u64,
-    found: FoundAs,
-    truncated_blocks: u64,
-    left_out_blocks: u64,
-    grown_blocks: u64,
+    /// Without the result of the restore.
+    row: Row,
 }
 
 #[derive(Clone, Debug)]
@@ -222,8 +203,7 @@ pub struct Row {
     pub resident_after: Option<u64>,
     pub read_bytes: Bytes,
     pub grown_blocks: u64,
-    /// Reason, number of missing blocks, and error text.
-    pub skips: Vec<(SkipReason, u64, Option<String>)>,
+    pub skips: Vec<Missing>,
 }
 
 impl Asks {
@@ -270,20 +250,26 @@ impl Entry {
         if let Ok(end) = u32::try_from(blocks) {
             truncated_blocks += levels.iter_mut().map(|(_, wanted)| wanted.remove_range(end..)).sum::<u64>();
         }
+        let wanted_blocks = levels.iter().map(|(_, blocks)| blocks.len()).sum();
+        let resident_before = count_resident(&levels, &resident);
         let is_grown = matches!(self.asks, Asks::Levels(_));
-        let planned = Planned {
-            blocks,
-            wanted_blocks: levels.iter().map(|(_, blocks)| blocks.len()).sum(),
-            resident_before: count_resident(&levels, &resident),
+        let row = Row {
+            relation: self.relation,
+            fork: self.fork,
             found,
-            truncated_blocks,
-            left_out_blocks,
+            asked_blocks: wanted_blocks + truncated_blocks + left_out_blocks,
+            resident_before: Some(resident_before),
+            resident_after: None,
+            read_bytes: Bytes(0),
             grown_blocks: if is_grown { blocks.saturating_sub(self.snapshot_blocks) } else { 0 },
-            entry: self,
+            skips: vec![
+                (SkipReason::Truncated, truncated_blocks, None),
+                (SkipReason::Rewritten, left_out_blocks, None),
+            ],
         };
-        let Entry { precedence, is_index, .. } = planned.entry;
+        let Entry { precedence, is_index, .. } = self;
         let wanted = WantedFork { precedence, is_index, blocks, levels, resident, places: Vec::new() };
-        (planned, wanted)
+        (Planned { entry: self, blocks, wanted_blocks, resident_before, row }, wanted)
     }
 
     pub fn absent_row(&self, why: &Refusal) -> Row {
@@ -312,23 +298,13 @@ impl Row {
 }
 
 impl Planned {
-    pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
-        missing.push((SkipReason::Truncated, self.truncated_blocks, None));
-        missing.push((SkipReason::Rewritten, self.left_out_blocks, None));
-        Row {
-            relation: self.entry.relation,
-            fork: self.entry.fork,
-            found: self.found,
-            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks,
-            resident_before: Some(self.resident_before),
-            resident_after,
-            read_bytes,
-            grown_blocks: self.grown_blocks,
-            skips: missing,
-        }
+    pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut skips: Vec<Missing>) -> Row {
+        skips.extend_from_slice(&self.row.skips);
+        Row { resident_after, read_bytes, skips, ..self.row.clone() }
     }
 }
 
+/// Reason, number of missing blocks, and error text.
 pub type Missing = (SkipReason, u64, Option<String>);
 
 // Finds relations by name: one query per database, several at a time.

@@ -32,7 +32,7 @@ fn relation(relfilenumber: u32, forks: Vec<ForkMap>) -> RelationMap {
             name: RelationName { database: "shop".into(), schema: "public".into(), name },
             kind: RelationKind::Table,
             oid: relfilenumber,
-            path: RelationPath::Base { database_oid: 5, relfilenumber },
+            path: RelationPath::base(5, relfilenumber),
             tablespace: "pg_default".into(),
             parent: None,
             is_system: false,

@@ -1,4 +1,4 @@
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -7,31 +7,27 @@ use std::process::Command;
 use super::own_cgroup::OwnCgroup;
 use super::{
     Cgroup, CgroupVersion, Controller, Hierarchy, LIMITS, PROCS_FILE, ReadLimit, ReadUsage, V2_LIMIT, WriteLimit,
-    limit_lines, read_limits,
+    lineage_of,
 };
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
 /// Lowest read limit of the process's cgroup and its ancestors.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
-    let hierarchy = Hierarchy::find(Controller::Io)?;
-    let directory = hierarchy.directory_of(pid)?;
     // The root cgroup has no limit; in version 2 it has no limit file either.
-    let limits = hierarchy
-        .lineage(&directory)
-        .filter_map(|group| read_limits(hierarchy.version, device, |file| fs::read_to_string(group.join(file))).ok());
+    let limits = lineage_of(Controller::Io, pid)?.into_iter().filter_map(|group| group.read_limits(device).ok());
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
 pub fn has_read_limit(pid: u32) -> bool {
-    let Ok(hierarchy) = Hierarchy::find(Controller::Io) else { return false };
-    let Ok(directory) = hierarchy.directory_of(pid) else { return false };
-    let files = match hierarchy.version {
-        CgroupVersion::V1 => LIMITS.map(|(file, _)| file).to_vec(),
-        CgroupVersion::V2 => vec![V2_LIMIT],
+    let has_limit = |group: &Cgroup| {
+        let files = match group.version {
+            CgroupVersion::V1 => LIMITS.map(|(file, _)| file).to_vec(),
+            CgroupVersion::V2 => vec![V2_LIMIT],
+        };
+        files.iter().any(|file| group.read(file).is_ok_and(|limits| !limits.trim().is_empty()))
     };
-    let has_limit = |file: PathBuf| fs::read_to_string(file).is_ok_and(|limits| !limits.trim().is_empty());
-    hierarchy.lineage(&directory).any(|group| files.iter().any(|file| has_limit(group.join(file))))
+    lineage_of(Controller::Io, pid).is_ok_and(|groups| groups.iter().any(has_limit))
 }
 
 #[derive(Debug)]
@@ -84,7 +80,7 @@ impl DiskLimit {
     pub fn create(devices: Vec<DeviceLimit>, is_own: bool, memory: Option<Bytes>) -> Result<DiskLimit, Error> {
         let hierarchy = Hierarchy::find(Controller::Io)?;
         let mut limit = if is_own && hierarchy.version == CgroupVersion::V1 {
-            let files = Cgroup { version: hierarchy.version, directory: hierarchy.mount_point };
+            let files = hierarchy.cgroup(&hierarchy.mount_point);
             let wholes =
                 devices.iter().map(|device| WholeDevice::create(&files, device.number)).collect::<Result<_, _>>()?;
             DiskLimit { files, own: None, wholes, memory: None, devices }
@@ -127,15 +123,14 @@ impl DiskLimit {
 
     pub fn enforce(&self) -> Result<(), Error> {
         for DeviceLimit { number, reads, writes } in &self.devices {
-            self.files.write_all(limit_lines(self.files.version, *number, *reads, *writes))?;
+            self.files.limit(*number, *reads, *writes)?;
         }
         self.check()
     }
 
     fn check(&self) -> Result<(), Error> {
-        let files = &self.files;
         for DeviceLimit { number, reads, writes } in &self.devices {
-            let in_force = read_limits(files.version, *number, |file| files.read(file))?;
+            let in_force = self.files.read_limits(*number)?;
             if in_force != (*reads, *writes) {
                 let asked = (reads, writes);
                 return Err(Error::Unavailable {
@@ -204,9 +199,7 @@ impl DiskLimit {
 pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     match hierarchy.version {
-        CgroupVersion::V1 => {
-            Cgroup { version: hierarchy.version, directory: hierarchy.mount_point }.lift_limits(device)
-        }
+        CgroupVersion::V1 => hierarchy.cgroup(&hierarchy.mount_point).lift_limits(device),
         // `OwnCgroup::create` removes cgroups of killed pgthaw processes, with their limits.
         CgroupVersion::V2 => Ok(()),
     }

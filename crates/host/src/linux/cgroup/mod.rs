@@ -5,7 +5,7 @@ use procfs::process::{MountInfo, Process};
 use serde::{Deserialize, Serialize};
 
 use crate::linux::process::read_mounts;
-use crate::linux::{DeviceNumber, Error};
+use crate::linux::{DeviceNumber, Error, Result};
 use crate::units::Bytes;
 
 mod disk_limit;
@@ -26,7 +26,7 @@ pub enum CgroupVersion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-enum Controller {
+pub enum Controller {
     Cpu,
     Io,
     Memory,
@@ -55,7 +55,7 @@ struct Hierarchy {
 }
 
 impl Hierarchy {
-    fn find(controller: Controller) -> Result<Hierarchy, Error> {
+    fn find(controller: Controller) -> Result<Hierarchy> {
         let found = read_mounts()?.iter().find_map(|mount| Hierarchy::of_mount(controller, mount));
         found.ok_or_else(|| Error::Unavailable {
             what: "cgroup control",
@@ -77,7 +77,7 @@ impl Hierarchy {
         Some(Hierarchy { version, controller, mount_point, mounted })
     }
 
-    fn directory_of(&self, pid: u32) -> Result<PathBuf, Error> {
+    fn directory_of(&self, pid: u32) -> Result<PathBuf> {
         let groups = Process::new(pid as i32).and_then(|process| process.cgroups());
         let groups = groups.map_err(|error| Error::proc("read the cgroups of a process", error))?;
         let group = groups.0.iter().find(|group| match self.version {
@@ -89,6 +89,10 @@ impl Hierarchy {
             reason: format!("the cgroup of process {pid} is outside of the cgroups mounted here"),
             remedy: "run pgthaw where that process runs: on the host, or in its container".into(),
         })
+    }
+
+    fn cgroup(&self, directory: &Path) -> Cgroup {
+        Cgroup { version: self.version, directory: directory.to_owned() }
     }
 
     fn lineage<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
@@ -114,23 +118,100 @@ impl Cgroup {
         self.directory.join(name)
     }
 
-    fn read(&self, name: &str) -> Result<String, Error> {
+    fn read(&self, name: &str) -> Result<String> {
         let path = self.file(name);
         fs::read_to_string(&path).map_err(|error| Error::cgroup("read", &path, error))
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+    fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.file(name);
         fs::write(&path, text).map_err(|error| Error::cgroup("write to", &path, error))
     }
 
-    fn write_all(&self, lines: Vec<(&'static str, String)>) -> Result<(), Error> {
-        lines.iter().try_for_each(|(file, line)| self.write(file, line))
-    }
-
-    fn join(&self, pid: u32) -> Result<(), Error> {
+    fn join(&self, pid: u32) -> Result<()> {
         self.write(PROCS_FILE, &pid.to_string())
     }
+
+    /// `None` without a limit (root cgroup of version 2).
+    fn read_memory_limit(&self) -> Option<MemoryLimit> {
+        // In version 1, fields prefixed total_ include the cgroups below.
+        let (limit_file, used_file, prefix) = match self.version {
+            CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+            CgroupVersion::V2 => ("memory.max", "memory.current", ""),
+        };
+        let read_number = |name: &str| self.read(name).ok()?.trim().parse::<u64>().ok();
+        // Above memory.high (version 2) the kernel reclaims memory as it does at memory.max.
+        let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
+        // Version 1's default is a huge number.
+        let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
+        let statistics = self.read("memory.stat").ok()?;
+        Some(MemoryLimit {
+            limit_bytes: Bytes(limit),
+            used_bytes: Bytes(read_number(used_file)?),
+            file_bytes: sum_statistics(&statistics, prefix, &PAGE_CACHE),
+            shared_bytes: sum_statistics(&statistics, prefix, &["shmem"]),
+        })
+    }
+
+    /// `None` removes a limit.
+    fn limit(&self, device: DeviceNumber, reads: ReadLimit, writes: WriteLimit) -> Result<()> {
+        let values = [
+            reads.read_bytes_per_second.map(|bytes| bytes.0),
+            reads.reads_per_second,
+            writes.written_bytes_per_second.map(|bytes| bytes.0),
+            writes.writes_per_second,
+        ];
+        let mut limits = LIMITS.into_iter().zip(values);
+        match self.version {
+            CgroupVersion::V1 => {
+                limits.try_for_each(|((file, _), value)| self.write(file, &format!("{device} {}", value.unwrap_or(0))))
+            }
+            CgroupVersion::V2 => {
+                let word = |value: Option<u64>| value.map_or("max".to_owned(), |value| value.to_string());
+                let words: Vec<String> = limits.map(|((_, key), value)| format!("{key}={}", word(value))).collect();
+                self.write(V2_LIMIT, &format!("{device} {}", words.join(" ")))
+            }
+        }
+    }
+
+    fn lift_limits(&self, device: DeviceNumber) -> Result<()> {
+        self.limit(device, ReadLimit::default(), WriteLimit::default())
+    }
+
+    fn read_limits(&self, device: DeviceNumber) -> Result<(ReadLimit, WriteLimit)> {
+        let values = LIMITS.map(|(file, key)| self.read_value(device, (file, None), (V2_LIMIT, key)));
+        let [read_bytes, reads, written_bytes, writes] = values;
+        Ok((
+            ReadLimit { reads_per_second: reads?, read_bytes_per_second: read_bytes?.map(Bytes) },
+            WriteLimit { writes_per_second: writes?, written_bytes_per_second: written_bytes?.map(Bytes) },
+        ))
+    }
+
+    /// Returns 0 for an unused device, which the kernel does not list.
+    fn read_usage(&self, device: DeviceNumber) -> Result<ReadUsage> {
+        let reads = self.read_value(device, (V1_READS, Some("Read")), (V2_STATISTICS, "rios"))?;
+        let bytes = self.read_value(device, (V1_BYTES, Some("Read")), (V2_STATISTICS, "rbytes"))?;
+        Ok(ReadUsage { reads: reads.unwrap_or(0), read_bytes: Bytes(bytes.unwrap_or(0)) })
+    }
+
+    /// `v1` is a file and an operation, `v2` a file and a key.
+    fn read_value(&self, device: DeviceNumber, v1: (&str, Option<&str>), v2: (&str, &str)) -> Result<Option<u64>> {
+        Ok(match self.version {
+            CgroupVersion::V1 => v1_value(&self.read(v1.0)?, device, v1.1),
+            CgroupVersion::V2 => v2_value(&self.read(v2.0)?, device, v2.1),
+        })
+    }
+}
+
+fn directory_of(controller: Controller, pid: u32) -> Result<PathBuf> {
+    Hierarchy::find(controller)?.directory_of(pid)
+}
+
+/// Cgroup of a process, and its ancestors.
+fn lineage_of(controller: Controller, pid: u32) -> Result<Vec<Cgroup>> {
+    let hierarchy = Hierarchy::find(controller)?;
+    let directory = hierarchy.directory_of(pid)?;
+    Ok(hierarchy.lineage(&directory).map(|group| hierarchy.cgroup(group)).collect())
 }
 
 fn has_word(path: &Path, word: &str) -> bool {
@@ -158,64 +239,33 @@ impl MemoryLimit {
     }
 }
 
-pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
-    let hierarchy = Hierarchy::find(Controller::Memory)?;
-    let directory = hierarchy.directory_of(pid)?;
-    let limits = hierarchy.lineage(&directory).filter_map(|group| read_group(group, hierarchy.version));
+pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>> {
+    let limits = lineage_of(Controller::Memory, pid)?.into_iter().filter_map(|group| group.read_memory_limit());
     Ok(limits.min_by_key(|limit| limit.room_bytes()))
 }
 
-pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
-    Hierarchy::find(Controller::Memory)?.directory_of(pid)
+pub fn memory_directory_of(pid: u32) -> Result<PathBuf> {
+    directory_of(Controller::Memory, pid)
 }
 
-/// Moves this process into the cgroup of `pid`, which is charged for loaded page cache.
-pub fn join_memory_of(pid: u32) -> Result<(), Error> {
-    join_of(Controller::Memory, pid)
-}
-
-/// Moves this process into the cgroup of `pid`, whose limit then includes this process's reads.
-pub fn join_reads_of(pid: u32) -> Result<(), Error> {
-    join_of(Controller::Io, pid)
-}
-
-fn join_of(controller: Controller, pid: u32) -> Result<(), Error> {
-    move_to(&Hierarchy::find(controller)?.directory_of(pid)?)
+/// Moves this process into the cgroup of `pid`: that of memory is charged for loaded page cache, and the limit of that
+/// of I/O then includes this process's reads.
+pub fn join_cgroup_of(pid: u32, controller: Controller) -> Result<()> {
+    move_to(&directory_of(controller, pid)?)
 }
 
 /// Memory and I/O cgroups to which this process can return.
 pub fn find_home() -> Vec<PathBuf> {
-    let find = |controller| Hierarchy::find(controller)?.directory_of(std::process::id());
-    [Controller::Memory, Controller::Io].into_iter().filter_map(|controller| find(controller).ok()).collect()
+    let find = |controller| directory_of(controller, std::process::id()).ok();
+    [Controller::Memory, Controller::Io].into_iter().filter_map(find).collect()
 }
 
-pub fn move_to(cgroup: &Path) -> Result<(), Error> {
+pub fn move_to(cgroup: &Path) -> Result<()> {
     if find_home().iter().any(|own| own == cgroup) {
         return Ok(());
     }
     let members = cgroup.join(PROCS_FILE);
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
-}
-
-/// `None` without a limit (root cgroup of version 2).
-fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
-    // In version 1, fields prefixed total_ include the cgroups below.
-    let (limit_file, used_file, prefix) = match version {
-        CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-        CgroupVersion::V2 => ("memory.max", "memory.current", ""),
-    };
-    let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    // Above memory.high (version 2) the kernel reclaims memory as it does at memory.max.
-    let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
-    // Version 1's default is a huge number.
-    let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
-    let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
-    Some(MemoryLimit {
-        limit_bytes: Bytes(limit),
-        used_bytes: Bytes(read_number(used_file)?),
-        file_bytes: sum_statistics(&statistics, prefix, &PAGE_CACHE),
-        shared_bytes: sum_statistics(&statistics, prefix, &["shmem"]),
-    })
 }
 
 /// Page cache without shared memory, in `memory.stat`.
@@ -273,64 +323,6 @@ pub struct ReadUsage {
     pub read_bytes: Bytes,
 }
 
-/// File names, and the line to write to each. `None` removes a limit.
-fn limit_lines(
-    version: CgroupVersion,
-    device: DeviceNumber,
-    reads: ReadLimit,
-    writes: WriteLimit,
-) -> Vec<(&'static str, String)> {
-    let values = [
-        reads.read_bytes_per_second.map(|bytes| bytes.0),
-        reads.reads_per_second,
-        writes.written_bytes_per_second.map(|bytes| bytes.0),
-        writes.writes_per_second,
-    ];
-    let limits = LIMITS.into_iter().zip(values);
-    match version {
-        CgroupVersion::V1 => {
-            limits.map(|((file, _), value)| (file, format!("{device} {}", value.unwrap_or(0)))).collect()
-        }
-        CgroupVersion::V2 => {
-            let word = |value: Option<u64>| value.map_or("max".to_owned(), |value| value.to_string());
-            let words: Vec<String> = limits.map(|((_, key), value)| format!("{key}={}", word(value))).collect();
-            vec![(V2_LIMIT, format!("{device} {}", words.join(" ")))]
-        }
-    }
-}
-
-fn read_limits<E>(
-    version: CgroupVersion,
-    device: DeviceNumber,
-    read: impl Fn(&'static str) -> Result<String, E>,
-) -> Result<(ReadLimit, WriteLimit), E> {
-    let mut values = [None; LIMITS.len()];
-    for (value, (file, key)) in values.iter_mut().zip(LIMITS) {
-        *value = match version {
-            CgroupVersion::V1 => v1_value(&read(file)?, device, None),
-            CgroupVersion::V2 => v2_value(&read(V2_LIMIT)?, device, key),
-        };
-    }
-    let [read_bytes, reads, written_bytes, writes] = values;
-    Ok((
-        ReadLimit { reads_per_second: reads, read_bytes_per_second: read_bytes.map(Bytes) },
-        WriteLimit { writes_per_second: writes, written_bytes_per_second: written_bytes.map(Bytes) },
-    ))
-}
-
-/// Returns 0 for an unused device, which the kernel does not list.
-fn read_usage<E>(
-    version: CgroupVersion,
-    device: DeviceNumber,
-    read: impl Fn(&'static str) -> Result<String, E>,
-) -> Result<ReadUsage, E> {
-    let [reads, bytes] = match version {
-        CgroupVersion::V1 => [V1_READS, V1_BYTES].map(|file| Ok(v1_value(&read(file)?, device, Some("Read")))),
-        CgroupVersion::V2 => ["rios", "rbytes"].map(|key| Ok(v2_value(&read(V2_STATISTICS)?, device, key))),
-    };
-    Ok(ReadUsage { reads: reads?.unwrap_or(0), read_bytes: Bytes(bytes?.unwrap_or(0)) })
-}
-
 /// Parses `254:0 3000` or `254:0 Read 3000`.
 fn v1_value(text: &str, device: DeviceNumber, operation: Option<&str>) -> Option<u64> {
     let device = device.to_string();
@@ -347,16 +339,6 @@ fn v2_value(text: &str, device: DeviceNumber, key: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(&device))?;
     let (_, value) = line.split_whitespace().filter_map(|word| word.split_once('=')).find(|(name, _)| *name == key)?;
     value.parse().ok()
-}
-
-impl Cgroup {
-    fn lift_limits(&self, device: DeviceNumber) -> Result<(), Error> {
-        self.write_all(limit_lines(self.version, device, ReadLimit::default(), WriteLimit::default()))
-    }
-
-    fn read_usage(&self, device: DeviceNumber) -> Result<ReadUsage, Error> {
-        read_usage(self.version, device, |file| self.read(file))
-    }
 }
 
 #[cfg(test)]
@@ -394,25 +376,27 @@ mod hierarchy_tests {
 mod memory_tests {
     use super::*;
 
-    fn write_group(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let group = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            fs::write(group.path().join(name), text).unwrap();
-        }
-        group
+    pub fn write_group(version: CgroupVersion, files: &[(&str, &str)]) -> (tempfile::TempDir, Cgroup) {
+        let place = tempfile::tempdir().unwrap();
+        let group = Cgroup { version, directory: place.path().to_owned() };
+        files.iter().for_each(|(name, text)| group.write(name, text).unwrap());
+        (place, group)
     }
 
     #[test]
     fn page_cache_gives_way() {
-        let group = write_group(&[
-            ("memory.max", "1000\n"),
-            ("memory.current", "900\n"),
-            (
-                "memory.stat",
-                "anon 100\nfile 800\nshmem 60\nactive_file 500\ninactive_file 200\nworkingset_refault_file 7\n",
-            ),
-        ]);
-        let limit = read_group(group.path(), CgroupVersion::V2).unwrap();
+        let (_place, group) = write_group(
+            CgroupVersion::V2,
+            &[
+                ("memory.max", "1000\n"),
+                ("memory.current", "900\n"),
+                (
+                    "memory.stat",
+                    "anon 100\nfile 800\nshmem 60\nactive_file 500\ninactive_file 200\nworkingset_refault_file 7\n",
+                ),
+            ],
+        );
+        let limit = group.read_memory_limit().unwrap();
         assert_eq!(limit.shared_bytes, Bytes(60));
         assert_eq!(limit.file_bytes, Bytes(700));
         assert_eq!(limit.room_bytes(), Bytes(800));
@@ -421,33 +405,43 @@ mod memory_tests {
     #[test]
     fn what_is_taken_back_counts_as_a_limit() {
         let files = [("memory.max", "max\n"), ("memory.current", "100\n"), ("memory.stat", "")];
-        let group = write_group(&[&files[..], &[("memory.high", "600\n")]].concat());
-        assert_eq!(read_group(group.path(), CgroupVersion::V2).unwrap().limit_bytes, Bytes(600));
+        let (_place, group) = write_group(CgroupVersion::V2, &[&files[..], &[("memory.high", "600\n")]].concat());
+        assert_eq!(group.read_memory_limit().unwrap().limit_bytes, Bytes(600));
     }
 
     #[test]
     fn version_1_counts_the_cgroups_below() {
-        let group = write_group(&[
-            ("memory.limit_in_bytes", "1000\n"),
-            ("memory.usage_in_bytes", "1000\n"),
-            ("memory.stat", "shmem 2\nactive_file 1\ntotal_shmem 7\ntotal_active_file 300\ntotal_inactive_file 0\n"),
-        ]);
-        let limit = read_group(group.path(), CgroupVersion::V1).unwrap();
+        let (_place, group) = write_group(
+            CgroupVersion::V1,
+            &[
+                ("memory.limit_in_bytes", "1000\n"),
+                ("memory.usage_in_bytes", "1000\n"),
+                (
+                    "memory.stat",
+                    "shmem 2\nactive_file 1\ntotal_shmem 7\ntotal_active_file 300\ntotal_inactive_file 0\n",
+                ),
+            ],
+        );
+        let limit = group.read_memory_limit().unwrap();
         assert_eq!((limit.room_bytes(), limit.shared_bytes), (Bytes(300), Bytes(7)));
     }
 
     #[test]
     fn no_limit_is_none() {
-        let group = write_group(&[("memory.max", "max\n"), ("memory.current", "9\n"), ("memory.stat", "")]);
-        assert_eq!(read_group(group.path(), CgroupVersion::V2), None);
-        let group = write_group(&[("memory.limit_in_bytes", "9223372036854771712\n"), ("memory.stat", "")]);
-        assert_eq!(read_group(group.path(), CgroupVersion::V1), None);
-        assert_eq!(read_group(Path::new("/nowhere"), CgroupVersion::V2), None);
+        let files = [("memory.max", "max\n"), ("memory.current", "9\n"), ("memory.stat", "")];
+        let (_place, group) = write_group(CgroupVersion::V2, &files);
+        assert_eq!(group.read_memory_limit(), None);
+        let files = [("memory.limit_in_bytes", "9223372036854771712\n"), ("memory.stat", "")];
+        let (_place, group) = write_group(CgroupVersion::V1, &files);
+        assert_eq!(group.read_memory_limit(), None);
+        let nowhere = Cgroup { version: CgroupVersion::V2, directory: "/nowhere".into() };
+        assert_eq!(nowhere.read_memory_limit(), None);
     }
 }
 
 #[cfg(test)]
 mod throttle_tests {
+    use super::memory_tests::write_group;
     use super::*;
 
     const DEVICE: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
@@ -458,61 +452,75 @@ mod throttle_tests {
     const V1_WRITTEN_BYTES_LIMIT: &str = LIMITS[2].0;
     const V1_WRITES_LIMIT: &str = LIMITS[3].0;
 
-    fn lines(version: CgroupVersion, reads: ReadLimit, writes: WriteLimit) -> Vec<(&'static str, String)> {
-        limit_lines(version, DEVICE, reads, writes)
+    fn limited(version: CgroupVersion, reads: ReadLimit, writes: WriteLimit) -> (tempfile::TempDir, Cgroup) {
+        let (place, group) = write_group(version, &[]);
+        group.limit(DEVICE, reads, writes).unwrap();
+        (place, group)
     }
 
     #[test]
     fn version_1_has_a_file_for_each() {
-        let lines = lines(CgroupVersion::V1, GP3, WriteLimit::default());
-        let [bytes, reads, written, writes] = ["254:0 131072000", "254:0 3000", "254:0 0", "254:0 0"].map(String::from);
-        let files = [V1_BYTES_LIMIT, V1_READS_LIMIT, V1_WRITTEN_BYTES_LIMIT, V1_WRITES_LIMIT];
-        assert_eq!(lines, files.into_iter().zip([bytes, reads, written, writes]).collect::<Vec<_>>());
-        let read = |name: &'static str| match name {
-            V1_READS_LIMIT => Ok::<_, ()>("8:0 77\n254:0 3000\n".into()),
-            V1_BYTES_LIMIT | V1_WRITTEN_BYTES_LIMIT | V1_WRITES_LIMIT => Ok(String::new()),
-            V1_READS => Ok("254:0 Read 12\n254:0 Write 5\n254:0 Total 17\nTotal 17\n".into()),
-            _ => Ok("254:0 Read 98304\n254:0 Write 4096\nTotal 102400\n".into()),
-        };
-        let (limit, _) = read_limits(CgroupVersion::V1, DEVICE, read).unwrap();
+        let (_place, group) = limited(CgroupVersion::V1, GP3, WriteLimit::default());
+        let lines = LIMITS.map(|(file, _)| group.read(file).unwrap());
+        assert_eq!(lines, ["254:0 131072000", "254:0 3000", "254:0 0", "254:0 0"]);
+        let (_place, group) = write_group(
+            CgroupVersion::V1,
+            &[
+                (V1_READS_LIMIT, "8:0 77\n254:0 3000\n"),
+                (V1_BYTES_LIMIT, ""),
+                (V1_WRITTEN_BYTES_LIMIT, ""),
+                (V1_WRITES_LIMIT, ""),
+                (V1_READS, "254:0 Read 12\n254:0 Write 5\n254:0 Total 17\nTotal 17\n"),
+                (V1_BYTES, "254:0 Read 98304\n254:0 Write 4096\nTotal 102400\n"),
+            ],
+        );
+        let (limit, _) = group.read_limits(DEVICE).unwrap();
         assert_eq!(limit, ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None });
-        let usage = read_usage(CgroupVersion::V1, DEVICE, read).unwrap();
-        assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+        assert_eq!(group.read_usage(DEVICE).unwrap(), ReadUsage { reads: 12, read_bytes: Bytes(98304) });
     }
 
     #[test]
     fn version_2_has_a_line_for_all() {
-        let all = lines(CgroupVersion::V2, GP3, WriteLimit::default());
-        assert_eq!(all, [(V2_LIMIT, "254:0 rbps=131072000 riops=3000 wbps=max wiops=max".into())]);
+        let (_place, group) = limited(CgroupVersion::V2, GP3, WriteLimit::default());
+        assert_eq!(group.read(V2_LIMIT).unwrap(), "254:0 rbps=131072000 riops=3000 wbps=max wiops=max");
         let bytes_only = ReadLimit { reads_per_second: None, ..GP3 };
-        let all = lines(CgroupVersion::V2, bytes_only, WriteLimit::default());
-        assert_eq!(all, [(V2_LIMIT, "254:0 rbps=131072000 riops=max wbps=max wiops=max".into())]);
-        let read = |name: &'static str| match name {
-            V2_LIMIT => Ok::<_, ()>(
-                "8:16 rbps=1 wbps=max riops=2 wiops=max\n254:0 rbps=131072000 wbps=max riops=max wiops=max\n".into(),
-            ),
-            _ => Ok("254:0 rbytes=98304 wbytes=0 rios=12 wios=0 dbytes=0 dios=0\n".into()),
-        };
-        assert_eq!(read_limits(CgroupVersion::V2, DEVICE, read).unwrap().0, bytes_only);
-        let usage = read_usage(CgroupVersion::V2, DEVICE, read).unwrap();
-        assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+        let (_place, group) = limited(CgroupVersion::V2, bytes_only, WriteLimit::default());
+        assert_eq!(group.read(V2_LIMIT).unwrap(), "254:0 rbps=131072000 riops=max wbps=max wiops=max");
+        let (_place, group) = write_group(
+            CgroupVersion::V2,
+            &[
+                (
+                    V2_LIMIT,
+                    "8:16 rbps=1 wbps=max riops=2 wiops=max\n254:0 rbps=131072000 wbps=max riops=max wiops=max\n",
+                ),
+                (V2_STATISTICS, "254:0 rbytes=98304 wbytes=0 rios=12 wios=0 dbytes=0 dios=0\n"),
+            ],
+        );
+        assert_eq!(group.read_limits(DEVICE).unwrap().0, bytes_only);
+        assert_eq!(group.read_usage(DEVICE).unwrap(), ReadUsage { reads: 12, read_bytes: Bytes(98304) });
     }
 
     #[test]
     fn writes_have_limits_of_their_own() {
         let limit = WriteLimit { writes_per_second: Some(400), written_bytes_per_second: Some(Bytes(1 << 20)) };
-        let v1 = lines(CgroupVersion::V1, ReadLimit::default(), limit).split_off(2);
-        assert_eq!(v1, [(V1_WRITTEN_BYTES_LIMIT, "254:0 1048576".into()), (V1_WRITES_LIMIT, "254:0 400".into())]);
-        let v2 = lines(CgroupVersion::V2, ReadLimit::default(), limit);
-        assert_eq!(v2, [(V2_LIMIT, "254:0 rbps=max riops=max wbps=1048576 wiops=400".into())]);
-        let read = |name: &'static str| match name {
-            V1_WRITES_LIMIT => Ok::<_, ()>("254:0 400\n".into()),
-            V1_WRITTEN_BYTES_LIMIT => Ok("254:0 1048576\n".into()),
-            V1_BYTES_LIMIT | V1_READS_LIMIT => Ok(String::new()),
-            _ => Ok("254:0 rbps=max wbps=1048576 riops=max wiops=400\n".into()),
-        };
-        for version in [CgroupVersion::V1, CgroupVersion::V2] {
-            assert_eq!(read_limits(version, DEVICE, read), Ok((ReadLimit::default(), limit)));
+        let (_place, v1) = limited(CgroupVersion::V1, ReadLimit::default(), limit);
+        let written = [V1_WRITTEN_BYTES_LIMIT, V1_WRITES_LIMIT].map(|file| v1.read(file).unwrap());
+        assert_eq!(written, ["254:0 1048576", "254:0 400"]);
+        let (_place, v2) = limited(CgroupVersion::V2, ReadLimit::default(), limit);
+        assert_eq!(v2.read(V2_LIMIT).unwrap(), "254:0 rbps=max riops=max wbps=1048576 wiops=400");
+        let (_place, v1) = write_group(
+            CgroupVersion::V1,
+            &[
+                (V1_WRITES_LIMIT, "254:0 400\n"),
+                (V1_WRITTEN_BYTES_LIMIT, "254:0 1048576\n"),
+                (V1_BYTES_LIMIT, ""),
+                (V1_READS_LIMIT, ""),
+            ],
+        );
+        let text = "254:0 rbps=max wbps=1048576 riops=max wiops=400\n";
+        let (_place, v2) = write_group(CgroupVersion::V2, &[(V2_LIMIT, text)]);
+        for group in [v1, v2] {
+            assert_eq!(group.read_limits(DEVICE).unwrap(), (ReadLimit::default(), limit));
         }
     }
 
@@ -526,8 +534,10 @@ mod throttle_tests {
     #[test]
     fn another_device_says_nothing() {
         let device = DeviceNumber { major: 25, minor: 4 };
-        let read = |_: &'static str| Ok::<_, ()>("254:0 3000\n".into());
-        assert_eq!(read_limits(CgroupVersion::V1, device, read).unwrap().0, ReadLimit::default());
-        assert_eq!(read_usage(CgroupVersion::V2, device, read).unwrap(), ReadUsage::default());
+        let files = LIMITS.map(|(file, _)| (file, "254:0 3000\n"));
+        let (_place, group) = write_group(CgroupVersion::V1, &files);
+        assert_eq!(group.read_limits(device).unwrap().0, ReadLimit::default());
+        let (_place, group) = write_group(CgroupVersion::V2, &[(V2_STATISTICS, "254:0 3000\n")]);
+        assert_eq!(group.read_usage(device).unwrap(), ReadUsage::default());
     }
 }

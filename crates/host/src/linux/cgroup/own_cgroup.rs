@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Cgroup, CgroupVersion, Controller, Hierarchy, PAGE_CACHE, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word,
-    limit_lines, sum_statistics,
+    sum_statistics,
 };
 use crate::linux::process::Stage;
 use crate::linux::threads::lock;
@@ -64,7 +64,7 @@ impl OwnCgroup {
         let name = format!("{}-{}", maker.prefix(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|error| Error::cgroup("create", &directory, error))?;
-        let files = Cgroup { version: hierarchy.version, directory };
+        let files = hierarchy.cgroup(&directory);
         Ok(OwnCgroup { hierarchy, files, homes: Mutex::default(), home, is_removed: false })
     }
 
@@ -352,8 +352,7 @@ impl Isolation {
 
     pub fn limit_reads(&self, limit: ReadLimit) -> Result<(), Error> {
         let Some(device) = self.device else { return Ok(()) };
-        let files = &self.io.files;
-        files.write_all(limit_lines(files.version, device, limit, WriteLimit::default()))
+        self.io.files.limit(device, limit, WriteLimit::default())
     }
 
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
@@ -362,8 +361,7 @@ impl Isolation {
     }
 
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
-        let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
-        home.read_usage(self.device?).ok()
+        self.io.hierarchy.cgroup(&self.io.home).read_usage(self.device?).ok()
     }
 
     pub fn read_cached(&self) -> Result<Bytes, Error> {

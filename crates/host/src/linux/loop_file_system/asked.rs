@@ -15,17 +15,13 @@ use crate::linux::block_device::BlockDevice;
 use crate::linux::own_program::find_in_path;
 use crate::units::Bytes;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum FileSystemKind {
     Ext4,
     Xfs,
     Btrfs,
-}
-
-impl FileSystemKind {
-    pub const ALL: [FileSystemKind; 3] = [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs];
 }
 
 crate::named!(FileSystemKind);
@@ -105,10 +101,17 @@ impl FileSystemAsked {
             let remedy = "run pgthaw as root, or omit points.file_system";
             return Err(impossible("only root can create, attach and mount an image", remedy));
         }
-        for program in ["losetup", "mount", "umount"] {
+        let OwnCommands { make, mount, unmount, .. } = self.commands();
+        let own = [make, mount, unmount].concat();
+        let own = own.iter().filter_map(|command| command.first()).map(String::as_str);
+        for program in ["losetup", "mount", "umount"].into_iter().chain(own) {
             find(program)?;
+            // Only the loaded module creates /dev/zfs.
+            if ["zfs", "zpool"].contains(&program) && !Path::new("/dev/zfs").exists() {
+                let remedy = "`apt-get install zfs-dkms` (needs the headers of the running kernel), then modprobe zfs";
+                return Err(impossible("the zfs module is not loaded (no /dev/zfs)", remedy));
+            }
         }
-        self.commands().check_available()?;
         if !Path::new("/dev/loop-control").exists() {
             let remedy = "modprobe loop; in a container: `docker run --privileged`";
             return Err(impossible("there is no /dev/loop-control", remedy));
@@ -117,38 +120,15 @@ impl FileSystemAsked {
     }
 }
 
-impl OwnCommands {
-    fn check_available(&self) -> Result<(), Error> {
-        let commands = [&self.make, &self.mount, &self.unmount].into_iter().flatten();
-        for program in commands.filter_map(|command| command.first()) {
-            find(program)?;
-            // Only the loaded module creates /dev/zfs.
-            if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
-                let remedy = "`apt-get install zfs-dkms` (needs the headers of the running kernel), then modprobe zfs";
-                return Err(impossible("the zfs module is not loaded (no /dev/zfs)", remedy));
-            }
-        }
-        Ok(())
-    }
-}
+/// Values of `PLACEHOLDERS`.
+pub(super) type Names = [String; PLACEHOLDERS.len()];
 
-#[derive(Debug)]
-pub(super) struct Names {
-    pub device: String,
-    pub log_device: String,
-    pub directory: String,
-    pub name: String,
-}
-
-impl Names {
-    pub fn fill(&self, command: &[String]) -> Command {
-        let values = [&self.device, &self.log_device, &self.directory, &self.name];
-        let fill = |word: &String| {
-            let all = PLACEHOLDERS.iter().zip(values);
-            all.fold(word.clone(), |word, (placeholder, value)| word.replace(placeholder, value))
-        };
-        command.iter().map(fill).collect()
-    }
+pub(super) fn fill_each(names: &Names, commands: &[Command]) -> Vec<Command> {
+    let fill = |word: &String| {
+        let all = PLACEHOLDERS.iter().zip(names);
+        all.fold(word.clone(), |word, (placeholder, value)| word.replace(placeholder, value))
+    };
+    commands.iter().map(|command| command.iter().map(fill).collect()).collect()
 }
 
 /// Options that are in effect if the kernel lists neither them nor their opposite.

@@ -38,6 +38,10 @@ const ACTIVE: u64 = 1 << 6;
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
+pub fn page_bytes() -> u64 {
+    page_size() as u64
+}
+
 #[derive(Debug)]
 pub struct PageTables {
     pagemap: File,
@@ -56,45 +60,36 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Visits maximal runs of pages with equal activity, in order. All of `range` must be cached. Pages without visible
+    /// Visits runs of pages with equal activity, in order. All of `range` must be cached. Pages without visible
     /// state are idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
-        page_bytes: u64,
         range: PageRange,
         visit: &mut dyn FnMut(PageRange, Activity),
     ) -> io::Result<()> {
-        let mut start = range.start;
-        while start < range.end {
-            let window = PageRange::new(start, range.end.min(start + WINDOW_PAGES));
-            let activities = self.read_window(file, page_bytes, window)?;
-            let mut at = 0;
-            for run in activities.chunk_by(|one, other| one == other) {
-                let first = window.start + at;
-                at += run.len() as u64;
-                visit(PageRange::new(first, window.start + at), run[0]);
-            }
-            start = window.end;
+        for window in range.parts(WINDOW_PAGES) {
+            let activities = self.read_window(file, window)?;
+            runs(window.start, &activities).for_each(|(run, activity)| visit(run, activity));
         }
         Ok(())
     }
 
-    fn read_window(&self, file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Vec<Activity>> {
-        let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
+    fn read_window(&self, file: BorrowedFd<'_>, window: PageRange) -> io::Result<Vec<Activity>> {
+        let mapping = Mapping::new(file, window, ProtFlags::READ)?;
         // SAFETY: the range is the mapping that was just made, and the advice does not change its content.
         unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
         mapping.fault_around(&self.sink)?;
-        let mut frames = self.read_frames(&mapping, page_bytes, window.pages())?;
+        let mut frames = self.read_frames(&mapping, window.pages())?;
         frames.sort_unstable();
         let mut activities = vec![Activity::Idle; window.pages() as usize];
         self.visit_flags(&frames, |page, flags| activities[page] = as_activity(flags))?;
         Ok(activities)
     }
 
-    fn read_frames(&self, mapping: &Mapping, page_bytes: u64, pages: u64) -> io::Result<Vec<(u64, usize)>> {
+    fn read_frames(&self, mapping: &Mapping, pages: u64) -> io::Result<Vec<(u64, usize)>> {
         let mut entries = vec![0; pages as usize * ENTRY_BYTES];
-        let first = mapping.address() / page_bytes;
+        let first = mapping.address() / page_bytes();
         self.pagemap.read_exact_at(&mut entries, first * ENTRY_BYTES as u64)?;
         let entries = numbers(&entries).enumerate().filter(|(_, entry)| entry & PRESENT != 0);
         let frames: Vec<(u64, usize)> = entries.map(|(page, entry)| (entry & FRAME, page)).collect();
@@ -138,7 +133,45 @@ fn as_activity(flags: u64) -> Activity {
     }
 }
 
+/// Bytes per call of mincore(2), whose result then takes 64 KiB.
+const WINDOW_BYTES: u64 = 256 << 20;
+
+/// Visits runs in order. Adjacent runs are possible.
+pub fn visit_resident(file: BorrowedFd<'_>, range: PageRange, mut visit: impl FnMut(PageRange)) -> io::Result<()> {
+    let window_pages = WINDOW_BYTES / page_bytes();
+    let mut residency = vec![0_u8; window_pages.min(range.pages()) as usize];
+    for window in range.parts(window_pages) {
+        let answer = &mut residency[..window.pages() as usize];
+        Mapping::new(file, window, ProtFlags::empty())?.read_residency(answer)?;
+        runs(window.start, answer).filter(|(_, byte)| byte & 1 == 1).for_each(|(run, _)| visit(run));
+    }
+    Ok(())
+}
+
+/// Runs of pages with equal values, in order.
+fn runs<T: Copy + PartialEq>(first: u64, values: &[T]) -> impl Iterator<Item = (PageRange, T)> {
+    let mut end = first;
+    values.chunk_by(T::eq).map(move |run| {
+        let start = end;
+        end += run.len() as u64;
+        (PageRange::new(start, end), run[0])
+    })
+}
+
+/// The mapped memory is never read: a truncated file would raise SIGBUS.
+struct Mapping {
+    memory: *mut c_void,
+    bytes: usize,
+}
+
 impl Mapping {
+    fn new(file: BorrowedFd<'_>, window: PageRange, access: ProtFlags) -> io::Result<Mapping> {
+        let (offset, bytes) = (window.start * page_bytes(), (window.pages() * page_bytes()) as usize);
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched, and nobody reads the pages.
+        let memory = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
+        Ok(Mapping { memory, bytes })
+    }
+
     fn address(&self) -> u64 {
         self.memory as u64
     }
@@ -162,40 +195,7 @@ impl Mapping {
         }
         Ok(())
     }
-}
 
-/// Bytes per call of mincore(2), whose result then takes 64 KiB.
-const WINDOW_BYTES: u64 = 256 << 20;
-
-pub fn visit_resident(
-    file: BorrowedFd<'_>,
-    page_bytes: u64,
-    range: PageRange,
-    mut visit: impl FnMut(PageRange),
-) -> io::Result<()> {
-    let window_pages = WINDOW_BYTES / page_bytes;
-    let mut residency = vec![0_u8; window_pages.min(range.pages()) as usize];
-    let mut run: Option<PageRange> = None;
-    let mut start = range.start;
-    while start < range.end {
-        let end = range.end.min(start + window_pages);
-        let answer = &mut residency[..(end - start) as usize];
-        let window = PageRange::new(start, end);
-        Mapping::new(file, page_bytes, window, ProtFlags::empty())?.read_residency(answer)?;
-        for (page, byte) in (start..end).zip(answer.iter()) {
-            match (&mut run, byte & 1 == 1) {
-                (Some(open), true) => open.end = page + 1,
-                (None, true) => run = Some(PageRange::new(page, page + 1)),
-                (_, false) => run.take().into_iter().for_each(&mut visit),
-            }
-        }
-        start = end;
-    }
-    run.into_iter().for_each(visit);
-    Ok(())
-}
-
-impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the buffer is too small for the mapping's pages");
         loop {
@@ -205,21 +205,6 @@ impl Mapping {
                 answered => return Ok(answered.map(drop)?),
             }
         }
-    }
-}
-
-/// The mapped memory is never read: a truncated file would raise SIGBUS.
-struct Mapping {
-    memory: *mut c_void,
-    bytes: usize,
-}
-
-impl Mapping {
-    fn new(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange, access: ProtFlags) -> io::Result<Mapping> {
-        let (offset, bytes) = (window.start * page_bytes, (window.pages() * page_bytes) as usize);
-        // SAFETY: the kernel chooses the address, so no existing mapping is touched, and nobody reads the pages.
-        let memory = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
-        Ok(Mapping { memory, bytes })
     }
 }
 

@@ -95,19 +95,15 @@ const WINDOW_BYTES: u64 = 32 << 20;
 /// Returns maximal runs in order. Calls mincore only for windows that cachestat counts as partly cached. A page still
 /// being read counts only in a full window, so measure after the reads.
 pub fn read_resident_pages(file: &dyn CachedFile, page_bytes: u64) -> Result<Vec<PageRange>, Error> {
-    let pages = file.size_bytes().div_ceil(page_bytes);
-    let window_pages = WINDOW_BYTES / page_bytes;
+    let pages = PageRange::new(0, file.size_bytes().div_ceil(page_bytes));
     let mut runs = Vec::new();
-    let mut start = 0;
-    while start < pages {
-        let window = PageRange::new(start, pages.min(start + window_pages));
+    for window in pages.parts(WINDOW_BYTES / page_bytes) {
         let cached = file.read_counts(window)?.cached;
         if cached >= window.pages() {
             append(&mut runs, window);
         } else if cached > 0 {
             file.read_resident(window)?.into_iter().for_each(|run| append(&mut runs, run));
         }
-        start = window.end;
     }
     Ok(runs)
 }
@@ -155,12 +151,12 @@ impl Window {
     }
 }
 
-const SWITCH: &str = "/proc/sys/vm/drop_caches";
+pub(super) const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Drops page cache, directory entries and inodes. Needs root.
 pub fn apply_drop_caches() -> Result<(), Error> {
     rustix::fs::sync();
-    fs::write(SWITCH, "3").map_err(|error| Error::file("write to", Path::new(SWITCH), error))
+    fs::write(DROP_CACHES, "3").map_err(|error| Error::file("write to", Path::new(DROP_CACHES), error))
 }
 
 #[cfg(test)]

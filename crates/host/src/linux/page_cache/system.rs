@@ -7,14 +7,14 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOp
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
-use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, Stat, accessat, fadvise, fstat, major, minor};
+use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise, fstat, major, minor};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::kernel::{PageTables, count_cached, visit_resident};
-use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
+use super::kernel::{PageTables, count_cached, page_bytes, visit_resident};
+use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window, append};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::block_device::find_read_ahead;
@@ -22,76 +22,47 @@ use crate::linux::direct_read::{Extent, read_extents};
 use crate::linux::threads::lock;
 use crate::units::{Bytes, PageRange};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SystemPageCache {
     /// Files that may be opened; `None` allows any.
     files: Option<Arc<Tree>>,
-    facts: Facts,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Facts {
-    page_bytes: u64,
-    capable_of_fowner: bool,
 }
 
 impl SystemPageCache {
     /// Access to any file; follows links.
     pub fn new() -> SystemPageCache {
-        let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-        let facts = Facts {
-            page_bytes: rustix::param::page_size() as u64,
-            capable_of_fowner: effective.contains(CapabilitySet::FOWNER),
-        };
-        SystemPageCache { files: None, facts }
+        SystemPageCache::default()
     }
 
     /// Access to the files of a tree only. Paths must start with the tree's path.
     pub fn of(files: &Arc<Tree>) -> SystemPageCache {
-        SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
+        SystemPageCache { files: Some(Arc::clone(files)) }
     }
 
-    fn open_file(&self, path: &Path) -> io::Result<(File, Stat)> {
-        match &self.files {
-            None => open_without_atime(|flags| with_facts(open_regular_with(path, flags)?)),
+    fn open_file(&self, path: &Path) -> io::Result<SystemFile> {
+        let file = match &self.files {
+            None => open_without_atime(|flags| open_regular_with(path, flags)),
             Some(files) => {
                 let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not in the data directory");
                 let below = path.strip_prefix(files.path()).map_err(|_| outside())?;
-                open_without_atime(|flags| files.open_with_facts(below, flags))
+                open_without_atime(|flags| files.open_file_with(below, flags))
             }
-        }
-    }
-
-    fn adopt(&self, (file, facts): (File, Stat), path: &Path) -> SystemFile {
-        SystemFile {
-            file,
-            path: path.to_owned(),
-            size_bytes: facts.st_size as u64,
-            owner: facts.st_uid,
-            file_system: facts.st_dev,
-            is_advised: Once::new(),
-            cache: self.facts,
-        }
-    }
-}
-
-impl Default for SystemPageCache {
-    fn default() -> SystemPageCache {
-        SystemPageCache::new()
+        };
+        SystemFile::new(file?, path)
     }
 }
 
 impl PageCache for SystemPageCache {
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error> {
         match self.open_file(path) {
-            Ok(opened) => Ok(Some(Box::new(self.adopt(opened, path)))),
+            Ok(file) => Ok(Some(Box::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::file("open", path, error)),
         }
     }
 
     fn page_bytes(&self) -> u64 {
-        self.facts.page_bytes
+        page_bytes()
     }
 
     fn read_window(&self, file_system: u64) -> Option<Window> {
@@ -103,13 +74,13 @@ impl PageCache for SystemPageCache {
         let failed = |source| Error::Call { action: "write a scratch file", source };
         let mut scratch = tempfile::tempfile().map_err(failed)?;
         // A single write of all pages could become one large folio.
-        let page = vec![7; self.page_bytes() as usize];
+        let page = vec![7; page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
-        let file = self.adopt(with_facts(scratch).map_err(failed)?, Path::new("a scratch file"));
+        let file = SystemFile::new(scratch, Path::new("a scratch file")).map_err(failed)?;
         let half = PAGES / 2;
-        let mut buffer = vec![0; (half * self.page_bytes()) as usize];
+        let mut buffer = vec![0; (half * page_bytes()) as usize];
         for _ in 0..3 {
-            file.apply_read(half * self.page_bytes(), &mut buffer)?;
+            file.apply_read(half * page_bytes(), &mut buffer)?;
         }
         settle_lists(&page).map_err(failed)?;
         let count_active = |range: PageRange| {
@@ -146,14 +117,12 @@ pub struct VisibilityTest {
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
-    let opened = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
-    let file = cache.adopt(opened, path);
-    let page_bytes = cache.page_bytes();
-    let pages = file.size_bytes.div_ceil(page_bytes);
+    let file = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
+    let pages = file.pages().end;
     let absent = PageRange::new(pages + PAGES, pages + 2 * PAGES);
     let mut present = 0;
-    visit_resident(file.file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
-    let counted = file.ask_cachestat(absent).map(|_| file.is_counted(PageRange::new(0, pages)));
+    visit_resident(file.file.as_fd(), absent, |run| present += run.pages()).map_err(failed)?;
+    let counted = file.ask_cachestat(absent).map(|_| file.is_counted(file.pages()));
     Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted })
 }
 
@@ -171,11 +140,6 @@ fn no_activity(reason: String) -> Error {
             "run pgthaw as root (otherwise it estimates page use from earlier snapshots or the server's statistics)"
                 .into(),
     }
-}
-
-fn with_facts(file: File) -> io::Result<(File, Stat)> {
-    let facts = fstat(&file)?;
-    Ok((file, facts))
 }
 
 /// Keeps the access time, where permitted (owner or CAP_FOWNER).
@@ -198,14 +162,29 @@ struct SystemFile {
     file_system: u64,
     /// Read-ahead was switched off for this file.
     is_advised: Once,
-    cache: Facts,
 }
 
 impl SystemFile {
+    fn new(file: File, path: &Path) -> io::Result<SystemFile> {
+        let facts = fstat(&file)?;
+        Ok(SystemFile {
+            file,
+            path: path.to_owned(),
+            size_bytes: facts.st_size as u64,
+            owner: facts.st_uid,
+            file_system: facts.st_dev,
+            is_advised: Once::new(),
+        })
+    }
+
+    fn pages(&self) -> PageRange {
+        PageRange::new(0, self.size_bytes.div_ceil(page_bytes()))
+    }
+
     /// Repeats the check `can_do_mincore` of `mm/mincore.c`. If it fails, mincore(2) reports all pages as resident.
     fn is_residency_visible(&self) -> bool {
         self.owner == geteuid().as_raw()
-            || (self.cache.capable_of_fowner && is_known_user(self.owner))
+            || (is_capable_of_fowner() && is_known_user(self.owner))
             || accessat(CWD, self.link(), Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }
 
@@ -217,13 +196,12 @@ impl SystemFile {
         if !self.is_residency_visible() {
             return Err(Error::ResidencyHidden(self.path.clone()));
         }
-        visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
+        visit_resident(self.file.as_fd(), range, visit)
             .map_err(|error| Error::file("list the cached pages of", &self.path, error))
     }
 
     fn ask_cachestat(&self, range: PageRange) -> io::Result<PageCounts> {
-        let page_bytes = self.cache.page_bytes;
-        count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes)
+        count_cached(self.file.as_fd(), range.start * page_bytes(), range.pages() * page_bytes())
     }
 
     fn is_counted(&self, range: PageRange) -> bool {
@@ -238,7 +216,7 @@ impl SystemFile {
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
-        if listed.is_none() && self.apply_read(page * self.cache.page_bytes, &mut [0]).ok() != Some(1) {
+        if listed.is_none() && self.apply_read(page * page_bytes(), &mut [0]).ok() != Some(1) {
             return None;
         }
         let page = PageRange::new(page, page + 1);
@@ -275,12 +253,12 @@ impl CachedFile for SystemFile {
 
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {
         let mut runs = Vec::new();
-        self.visit_resident(range, |run| runs.push(run))?;
+        self.visit_resident(range, |run| append(&mut runs, run))?;
         Ok(runs)
     }
 
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error> {
-        let visited = page_tables()?.visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit);
+        let visited = page_tables()?.visit_activity(self.file.as_fd(), range, visit);
         visited.map_err(|error| Error::file("read the page flags of", &self.path, error))
     }
 
@@ -310,25 +288,23 @@ impl CachedFile for SystemFile {
     fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error> {
         let failed = |error| Error::file("sequentially read", &self.path, error);
         let file = open_without_atime(|flags| open_regular_with(&self.link(), flags)).map_err(failed)?;
-        let in_order = SystemInOrder::new(file, self.path.clone(), window, self.cache.page_bytes).map_err(failed)?;
+        let in_order = SystemInOrder::new(file, self.path.clone(), window).map_err(failed)?;
         Ok(Box::new(in_order))
     }
 
     fn apply_drop(&self, range: PageRange) -> Result<(), Error> {
-        let page_bytes = self.cache.page_bytes;
-        let Some(length) = NonZero::new(range.pages() * page_bytes) else { return Ok(()) };
-        fadvise(&self.file, range.start * page_bytes, Some(length), Advice::DontNeed)
+        let Some(length) = NonZero::new(range.pages() * page_bytes()) else { return Ok(()) };
+        fadvise(&self.file, range.start * page_bytes(), Some(length), Advice::DontNeed)
             .map_err(|error| Error::file("drop the cached pages of", &self.path, error.into()))
     }
 
     fn apply_evict(&self) -> Result<(), Error> {
-        let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
         // A second try often drops pages that were in use or dirtied during the first.
         for _ in 0..2 {
-            let counts = count_cached(self.file.as_fd(), 0, self.size_bytes.max(1)).ok();
+            let counts = self.ask_cachestat(self.pages()).ok();
             let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
-            if everything.is_empty()
-                || none_is_counted && self.read_resident(everything).is_ok_and(|runs| runs.is_empty())
+            if self.pages().is_empty()
+                || none_is_counted && self.read_resident(self.pages()).is_ok_and(|runs| runs.is_empty())
             {
                 return Ok(());
             }
@@ -341,6 +317,10 @@ impl CachedFile for SystemFile {
         }
         Ok(())
     }
+}
+
+fn is_capable_of_fowner() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::FOWNER))
 }
 
 /// Whether CAP_FOWNER applies to files of this user. Users whom the user namespace does not map appear as the overflow
@@ -369,7 +349,6 @@ pub struct SystemInOrder {
     file: File,
     path: PathBuf,
     splice_bytes: u64,
-    page_bytes: u64,
     reader: OwnedFd,
     writer: OwnedFd,
     nowhere: File,
@@ -377,15 +356,14 @@ pub struct SystemInOrder {
 
 impl SystemInOrder {
     /// Read-ahead state belongs to an open file, so no other reader may use `file`.
-    pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
+    pub fn new(file: File, path: PathBuf, window: Window) -> io::Result<SystemInOrder> {
         if window.is_doubled {
             fadvise(&file, 0, None, Advice::Sequential)?;
         }
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setpipe_size(&writer, window.bytes.0 as usize)?;
         let nowhere = open_null()?;
-        let splice_bytes = window.piece().0;
-        Ok(SystemInOrder { file, path, splice_bytes, page_bytes, reader, writer, nowhere })
+        Ok(SystemInOrder { file, path, splice_bytes: window.piece().0, reader, writer, nowhere })
     }
 
     fn bring(&self, mut offset: u64, bytes: usize) -> io::Result<u64> {
@@ -401,7 +379,7 @@ impl SystemInOrder {
 
 impl InOrder for SystemInOrder {
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
-        let (mut at, end) = (range.start * self.page_bytes, range.end * self.page_bytes);
+        let (mut at, end) = (range.start * page_bytes(), range.end * page_bytes());
         while at < end {
             let bytes = (self.splice_bytes - at % self.splice_bytes).min(end - at);
             match self.bring(at, bytes as usize).map_err(|error| Error::file("read", &self.path, error))? {
@@ -409,7 +387,7 @@ impl InOrder for SystemInOrder {
                 brought => at += brought,
             }
         }
-        Ok(Bytes(at - range.start * self.page_bytes))
+        Ok(Bytes(at - range.start * page_bytes()))
     }
 }
 

@@ -76,6 +76,11 @@ impl Facts {
 }
 
 impl Series {
+    /// Begins an empty series. `width_seconds` (above 0) doubles when there are too many buckets.
+    pub fn new(width_seconds: f64) -> Series {
+        Series { width_seconds, buckets: Vec::new(), has_reads: false, facts: Facts::default(), remarks: Vec::new() }
+    }
+
     /// # Errors
     /// If the series is too short or has no transactions.
     pub fn check(self) -> Result<Series, Error> {
@@ -86,10 +91,8 @@ impl Series {
     }
 
     pub fn check_length(self) -> Result<Series, Error> {
-        match self.intervals() {
-            intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
-            _ => Ok(self),
-        }
+        let (intervals, fewest) = (self.intervals(), FEWEST_INTERVALS);
+        if intervals < fewest { Err(Error::TooShort { intervals, fewest }) } else { Ok(self) }
     }
 
     fn intervals(&self) -> usize {
@@ -109,10 +112,6 @@ impl Series {
         self.buckets.iter().take(buckets).map(|bucket| bucket.transactions).sum()
     }
 
-    pub fn covered_seconds(&self) -> f64 {
-        self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
-    }
-
     /// Merges neighbouring buckets, to at most `most`; drops an incomplete last one.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
@@ -121,30 +120,6 @@ impl Series {
             buckets: self.buckets.chunks_exact(group).map(Bucket::sum).collect(),
             ..self.clone()
         }
-    }
-}
-
-pub fn tell_rate(rate: f64) -> String {
-    let digits = if rate < 10.0 { 1 } else { 0 };
-    format!("{rate:.digits$}")
-}
-
-// Pairs of buckets are merged to bound memory.
-
-/// An hour of one-second buckets.
-const MOST_BUCKETS: usize = 4096;
-
-#[derive(Debug)]
-pub struct Collector {
-    width_seconds: f64,
-    buckets: Vec<Bucket>,
-    has_reads: bool,
-}
-
-impl Collector {
-    /// `width_seconds` (above 0) doubles when there are too many buckets.
-    pub fn new(width_seconds: f64) -> Collector {
-        Collector { width_seconds, buckets: Vec::new(), has_reads: false }
     }
 
     pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
@@ -184,10 +159,8 @@ impl Collector {
         }
         self.make_room(time);
         // The end of the last bucket counts as part of it.
-        let place = ((time / self.width_seconds) as usize).min(self.buckets.len().saturating_sub(1));
-        if let Some(bucket) = self.buckets.get_mut(place) {
-            bucket.transactions += 1.0;
-        }
+        let place = ((time / self.width_seconds) as usize).min(self.buckets.len() - 1);
+        self.buckets[place].transactions += 1.0;
     }
 
     pub fn cover_until(&mut self, end: f64) {
@@ -202,9 +175,10 @@ impl Collector {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();
         }
-        Series { width_seconds: self.width_seconds, buckets: self.buckets, has_reads: self.has_reads, facts, remarks }
+        Series { facts, remarks, ..self }
     }
 
+    /// Merges pairs of buckets to bound memory.
     fn make_room(&mut self, end: f64) {
         while end / self.width_seconds > MOST_BUCKETS as f64 {
             self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();
@@ -218,17 +192,25 @@ impl Collector {
     }
 }
 
+/// An hour of one-second buckets.
+const MOST_BUCKETS: usize = 4096;
+
+pub fn tell_rate(rate: f64) -> String {
+    let digits = if rate < 10.0 { 1 } else { 0 };
+    format!("{rate:.digits$}")
+}
+
 #[cfg(test)]
 mod collector_tests {
     use super::*;
 
-    fn rates(collector: Collector) -> Vec<Option<f64>> {
+    fn rates(collector: Series) -> Vec<Option<f64>> {
         collector.finish(Facts::default(), Vec::new()).buckets.iter().map(Bucket::rate).collect()
     }
 
     #[test]
     fn intervals_fall_into_their_buckets() {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         collector.add(0.0, 1.0, 10.0, None);
         collector.add(1.0, 3.0, 40.0, None);
         collector.add(4.0, 5.0, 30.0, None);
@@ -237,7 +219,7 @@ mod collector_tests {
 
     #[test]
     fn nothing_is_lost_when_buckets_are_joined() {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for second in 0..100_000 {
             collector.add(f64::from(second), f64::from(second) + 1.0, 3.0, Some(1.0));
         }
@@ -249,7 +231,7 @@ mod collector_tests {
 
     #[test]
     fn single_transactions_are_counted_where_they_ended() {
-        let mut collector = Collector::new(1.0);
+        let mut collector = Series::new(1.0);
         for time in [0.1, 0.2, 2.5, 3.0] {
             collector.count(time);
         }
@@ -259,7 +241,7 @@ mod collector_tests {
 
     #[test]
     fn a_leap_in_time_takes_no_memory() {
-        let mut collector = Collector::new(1e-3);
+        let mut collector = Series::new(1e-3);
         collector.add(0.0, 1e-3, 1.0, None);
         collector.add(1e12, 1e12 + 1.0, 1.0, None);
         collector.add(f64::NAN, f64::NAN, 1.0, None);

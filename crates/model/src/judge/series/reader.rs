@@ -1,6 +1,6 @@
 //! Reads a curve line by line in bounded memory, in any format.
 
-use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series, tell_rate};
+use super::{FEWEST_INTERVALS, Facts, MOST_RATE, Series, tell_rate};
 use crate::Error;
 use host::units::counted;
 use pgbench::{
@@ -35,7 +35,7 @@ pub struct Reader {
     /// Highest client number of a log, plus 1.
     clients: u32,
     begins: Option<String>,
-    collector: Option<Collector>,
+    collector: Option<Series>,
     /// Sum and number of the products of throughput and latency.
     in_flight: f64,
     latencies: u64,
@@ -108,19 +108,16 @@ impl Reader {
             Format::Unknown => return Err(Error::UnknownFormat),
             Format::Transactions => {
                 let end = self.latest() - self.origin;
-                if let Some(collector) = &mut self.collector {
-                    collector.cover_until(end);
-                }
+                self.collector.iter_mut().for_each(|collector| collector.cover_until(end));
             }
             _ => {}
         }
         let mut remarks = Vec::from_iter(self.begins);
-        if self.missing > 0 {
-            remarks.push(format!("left out: {} without a throughput", counted(self.missing, "interval")));
-        }
-        if self.cut_short > 0 {
-            remarks.push(format!("left out: {} cut short", counted(self.cut_short, "progress line")));
-        }
+        let left_out = |count: u64, what: &str, why: &str| {
+            (count > 0).then(|| format!("left out: {} {why}", counted(count, what)))
+        };
+        remarks.extend(left_out(self.missing, "interval", "without a throughput"));
+        remarks.extend(left_out(self.cut_short, "progress line", "cut short"));
         if self.missing > 0 && self.figures == 0 {
             return Err(Error::NoFigures { intervals: self.missing });
         }
@@ -135,12 +132,11 @@ impl Reader {
         let served = collector.mean_rate();
         if let Some(asked) = self.report.missed_rate(served) {
             let lag = self.report.lag_ms_max.map(|most| most / 1e3).or(self.report.lags.map(|[_, (_, last)]| last));
+            let (asked, lag) = (tell_rate(asked), lag.unwrap_or_default());
             remarks.push(format!(
-                "the rate was not kept: about {} transactions per second were requested, {} were served, and the schedule lag \
-                 grew to {:.1} s",
-                tell_rate(asked),
-                tell_rate(served),
-                lag.unwrap_or_default()
+                "the rate was not kept: about {asked} transactions per second were requested, {} were served, and the \
+                 schedule lag grew to {lag:.1} s",
+                tell_rate(served)
             ));
             // The server's capacity, not the requested rate, limited throughput.
             facts.is_rate_limited = false;
@@ -166,18 +162,15 @@ impl Reader {
     }
 
     fn push_sample(&mut self, sample: Sample) -> Result<(), Error> {
-        if !sample.end.is_finite() {
-            return Err(Error::BadNumber { line: self.line, text: sample.end.to_string() });
+        let (line, Sample { end: seconds, rate, .. }) = (self.line, sample);
+        if !seconds.is_finite() {
+            return Err(Error::BadNumber { line, text: seconds.to_string() });
         }
-        if sample.end.abs() > LATEST_EPOCH {
-            return Err(Error::NoTime {
-                line: self.line,
-                seconds: sample.end,
-                why: "as seconds since 1970, it is after the year 5138",
-            });
+        if seconds.abs() > LATEST_EPOCH {
+            return Err(Error::NoTime { line, seconds, why: "as seconds since 1970, it is after the year 5138" });
         }
-        if sample.rate < 0.0 || sample.rate > MOST_RATE {
-            return Err(Error::BadNumber { line: self.line, text: sample.rate.to_string() });
+        if rate < 0.0 || rate > MOST_RATE {
+            return Err(Error::BadNumber { line, text: rate.to_string() });
         }
         if self.collector.is_some() {
             return self.add_sample(sample);
@@ -228,7 +221,7 @@ impl Reader {
     fn begin(&mut self, origin: f64, width: f64) {
         self.origin = origin;
         self.last_time = origin;
-        self.collector = Some(Collector::new(width));
+        self.collector = Some(Series::new(width));
     }
 
     fn add_sample(&mut self, sample: Sample) -> Result<(), Error> {
@@ -466,7 +459,7 @@ mod tests {
                 log.lines().for_each(|line| reader.push_line(line).unwrap());
             }
             let series = reader.finish().unwrap();
-            assert!((series.transactions() / series.covered_seconds() / rate - 1.0).abs() < 0.01, "{series:?}");
+            assert!((series.mean_rate() / rate - 1.0).abs() < 0.01, "{series:?}");
             assert_eq!((series.buckets.len(), series.facts.clients), (20, clients));
         }
     }

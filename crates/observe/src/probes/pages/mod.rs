@@ -13,16 +13,14 @@ use rustix::fs::{major, minor};
 
 use crate::Error;
 use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile};
-use crate::probes::load::{CostCount, Loading, attach, refusal, refused, take_map};
+use crate::probes::load::{CostCount, attach, open_loader, refused, take_map};
+use crate::probes::refusal;
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
 use host::linux::threads::{Over, lock};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
-
-const FETCHED: (&str, &str) = ("pages_fetched", "mm_filemap_add_to_page_cache");
-const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
 
 const WORD_UNITS: u64 = 64;
 
@@ -34,9 +32,7 @@ const FURTHER_WORDS: u64 = 1 << 18;
 const FILES_AHEAD: usize = 1 << 15;
 const WORDS_AHEAD_MAX: u64 = 1 << 22;
 
-type Ahead = Option<(PagesRoom, Result<PageProbe, Error>)>;
-
-static AHEAD: Mutex<Ahead> = Mutex::new(None);
+static AHEAD: Mutex<Option<(PagesRoom, Result<PageProbe, Error>)>> = Mutex::new(None);
 
 /// Indexes in the BPF map `controls`.
 const LOST: u32 = 0;
@@ -86,7 +82,7 @@ impl PageProbe {
     }
 
     fn load((files_max, words): (usize, u64), unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
-        let Loading { types, mut loader } = Loading::open()?;
+        let (types, mut loader) = open_loader()?;
         let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
         let mut ebpf = loader
             .override_global("own_pid", &std::process::id(), true)
@@ -113,8 +109,8 @@ impl PageProbe {
             free_words: 0..u64::from(words),
             blind: None,
         };
-        attach(&mut probe.ebpf, FETCHED.0, FETCHED.1, &types)?;
-        match attach(&mut probe.ebpf, REQUESTED.0, REQUESTED.1, &types) {
+        attach(&mut probe.ebpf, "pages_fetched", "mm_filemap_add_to_page_cache", &types)?;
+        match attach(&mut probe.ebpf, "pages_requested", "mm_filemap_get_pages", &types) {
             Ok(_) => probe.prove(control)?,
             Err(error) => probe.blind = Some(error.to_string()),
         }
@@ -160,23 +156,22 @@ impl PageProbe {
     }
 }
 
-pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
+/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. A concurrent
+/// `open_page_probe` waits, and fails if this fails.
+pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock(&AHEAD);
-    let words_of = |room: &PagesRoom| {
-        let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
-        // Adds a quarter so that each file can grow, as `open` does. Then adds a quarter of the sum for new files and for
-        // files that grow further.
-        (words + words / 4) * 5 / 4 + FURTHER_WORDS
-    };
-    if let Some((words, room)) =
-        room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX)
-    {
+    let Some(room) = room() else { return };
+    let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
+    // Adds a quarter so that each file can grow, as `open` does. Then adds a quarter of the sum for new files and for
+    // files that grow further.
+    let words = (words + words / 4) * 5 / 4 + FURTHER_WORDS;
+    if words <= WORDS_AHEAD_MAX {
         let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
         *ahead = Some((room, opened));
     }
 }
 
-pub(super) fn forget_ahead() {
+pub fn forget_pages_ahead() {
     lock(&AHEAD).take();
 }
 
@@ -330,7 +325,7 @@ mod tests {
         let control = place.path().join("control");
         std::fs::write(&control, [0; 8192]).unwrap();
         let ahead = |unit_pages| {
-            open_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
+            open_pages_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
         };
         let open = |units| {
             let file = WatchedFile { device: 1, inode: 2, units, most_units: units, salt: 0 };
@@ -347,7 +342,7 @@ mod tests {
         ahead(2);
         assert_eq!(open(64 << 20).unwrap().files_max, 1 + FURTHER_FILES, "it has too few words");
         ahead(2);
-        forget_ahead();
+        forget_pages_ahead();
         assert!(lock(&AHEAD).is_none());
     }
 }

@@ -79,13 +79,7 @@ struct event {
 };
 
 // Entries are not preallocated, because allocating all entries takes longer than the rest of loading.
-struct {
-    __uint(type, MAP_HASH);
-    __uint(max_entries, 1);
-    __uint(map_flags, NO_PREALLOC);
-    __type(key, struct key);
-    __type(value, struct file);
-} files SEC(".maps");
+FLAGGED_MAP(files, MAP_HASH, 1, struct key, struct file, NO_PREALLOC);
 
 MAP(processes, MAP_HASH, 16384, u32, struct process);
 
@@ -346,11 +340,7 @@ int pages_fetched(u64 *ctx)
     // The flags are a folio's first member.
     u64 flags = *(u64 *)folio;
     if (flags >> __builtin_preserve_enum_value(*(enum pageflags *)PG_head, 1) & 1) {
-        u32 order;
-        if (__builtin_preserve_field_info(folio->_folio_order, 2))
-            order = folio->_folio_order;
-        else
-            order = folio->_flags_1 & 0xff;
+        u32 order = EXISTS(folio->_folio_order) ? folio->_folio_order : folio->_flags_1 & 0xff;
         last = first + (1ull << (order & 31)) - 1;
     }
     u32 pid = bpf_get_current_pid_tgid() >> 32;

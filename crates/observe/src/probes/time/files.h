@@ -108,6 +108,11 @@ struct file_key {
     u64 inode;
 };
 
+struct written {
+    u64 writes;
+    u64 bytes;
+};
+
 // The file call in progress, or the last one, in which the process slept.
 struct call {
     // First sleep and last wakeup.
@@ -118,18 +123,15 @@ struct call {
     // Number of the process's write calls, to distinguish successive calls of the same kind for a file.
     u64 written;
     struct file_key file;
-    // Writes by all processes between the file's last sync and this call.
-    u64 writes;
-    u64 bytes;
+    // By all processes between the file's last sync and this call.
+    struct written unsynced;
 };
 
 struct known_file {
     struct statistic syncs;
     u64 file_class;
-    u64 writes;
-    u64 bytes;
-    u64 unsynced_writes;
-    u64 unsynced_bytes;
+    struct written all;
+    struct written unsynced;
     // Writes and flushes in which the process slept: number and time.
     u64 sleeps;
     u64 slept;
@@ -139,18 +141,8 @@ struct known_file {
 };
 
 struct slow_call {
-    u64 since;
-    u64 until;
-    struct file_key file;
-    u64 writes;
-    u64 bytes;
-    u32 pid;
-    u32 number;
-};
-
-struct written {
-    u64 writes;
-    u64 bytes;
+    struct call call;
+    u64 pid;
 };
 
 MAP(files, MAP_HASH, FILES, struct file_key, struct known_file);
@@ -253,12 +245,11 @@ INLINE void begin_call(struct call *call, struct file *file, const struct file_k
     call->since = now;
     call->until = now;
     call->file = key;
-    call->writes = known ? known->unsynced_writes : 0;
-    call->bytes = known ? known->unsynced_bytes : 0;
-    if (known && kind == SYNC) {
-        known->unsynced_writes = 0;
-        known->unsynced_bytes = 0;
-    }
+    call->unsynced = (struct written){};
+    if (known)
+        call->unsynced = known->unsynced;
+    if (known && kind == SYNC)
+        known->unsynced = (struct written){};
 }
 
 INLINE void end_call(struct call *call, u32 pid)
@@ -274,15 +265,7 @@ INLINE void end_call(struct call *call, u32 pid)
         __sync_fetch_and_add(&known->slept, length);
     }
     if (length >= slow_call_ns) {
-        struct slow_call slow = {
-            .since = call->since,
-            .until = call->until,
-            .file = key,
-            .writes = call->writes,
-            .bytes = call->bytes,
-            .pid = pid,
-            .number = call->number,
-        };
+        struct slow_call slow = {.call = *call, .pid = pid};
         if (bpf_ringbuf_output(&slow_calls, &slow, sizeof(slow), 0))
             count_lost(LOST_CALLS);
     }
@@ -329,6 +312,12 @@ INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *ta
     return 0;
 }
 
+INLINE void add_written(struct written *sum, u64 writes, u64 bytes)
+{
+    __sync_fetch_and_add(&sum->writes, writes);
+    __sync_fetch_and_add(&sum->bytes, bytes);
+}
+
 INLINE void count_write(struct inode *inode, u64 bytes)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -348,13 +337,9 @@ INLINE void count_write(struct inode *inode, u64 bytes)
     u64 call = (u64)task->pid << 32 | (u32)task->ioac.syscw;
     u32 is_new = known->last_write != call, file_class = known->file_class;
     known->last_write = call;
-    __sync_fetch_and_add(&known->writes, is_new);
-    __sync_fetch_and_add(&known->bytes, bytes);
-    __sync_fetch_and_add(&known->unsynced_writes, is_new);
-    __sync_fetch_and_add(&known->unsynced_bytes, bytes);
+    add_written(&known->all, is_new, bytes);
+    add_written(&known->unsynced, is_new, bytes);
     struct written *sum = bpf_map_lookup_elem(&written, &file_class);
-    if (sum) {
-        __sync_fetch_and_add(&sum->writes, is_new);
-        __sync_fetch_and_add(&sum->bytes, bytes);
-    }
+    if (sum)
+        add_written(sum, is_new, bytes);
 }

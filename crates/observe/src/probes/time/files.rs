@@ -1,7 +1,7 @@
 //! Decodes file records from 64-bit words, with the layout of files.h.
 
 use crate::Statistic;
-use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, ProcessTimes, Written, WrittenTo};
+use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, ProcessTimes, Written};
 use host::linux::process::read_file_call;
 
 /// Sizes in 64-bit words.
@@ -9,7 +9,8 @@ pub(super) const STATISTIC_WORDS: usize = 21;
 pub(super) const FILE_WORDS: usize = STATISTIC_WORDS + 8 + NAMES * NAME_BYTES / 8;
 pub(super) const KEY_WORDS: usize = 2;
 
-pub(super) const SLOW_CALL_WORDS: usize = 7;
+/// Size of `struct call`. In a record of a slow call, the pid follows.
+pub(super) const CALL_WORDS: usize = 8;
 
 pub(super) const FILES: usize = 16384;
 
@@ -20,13 +21,13 @@ pub(super) type Key = [u64; KEY_WORDS];
 pub(super) type KnownFile = [u64; FILE_WORDS];
 
 /// Does not set the file's name.
-pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCall, Key)> {
-    let [begin_ns, until, device, inode, writes, bytes, pid_and_number] = *words;
+pub(super) fn parse_call(pid: u32, words: &[u64], has_ended: bool) -> Option<(FileCall, Key)> {
+    let [begin_ns, until, number, _, device, inode, writes, bytes]: [u64; CALL_WORDS] = *words.first_chunk()?;
     let call = FileCall {
-        pid: pid_and_number as u32,
-        kind: kind_of((pid_and_number >> 32) as u32)?,
+        pid,
+        kind: kind_of(number as u32)?,
         begin_ns,
-        end_ns: Some(until),
+        end_ns: has_ended.then_some(until),
         file: FileName::default(),
         device: device_of(device as u32),
         unsynced: Some(Written { writes, bytes }),
@@ -34,20 +35,11 @@ pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCal
     Some((call, [device, inode]))
 }
 
-pub(super) fn parse_open_call(pid: u32, words: &[u64]) -> Option<(FileCall, Key)> {
-    let [begin_ns, _, number, _, device, inode, writes, bytes] = *words.first_chunk()?;
-    let (call, key) = parse_slow_call(&[begin_ns, 0, device, inode, writes, bytes, u64::from(pid) | number << 32])?;
-    Some((FileCall { end_ns: None, ..call }, key))
-}
-
 /// The record has the file's own name first, then its directories outwards.
 pub(super) fn parse_name(words: &KnownFile) -> FileName {
     let bytes: Vec<u8> =
         words[FILE_WORDS - NAMES * NAME_BYTES / 8..].iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let text = |name: &[u8]| {
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-        String::from_utf8_lossy(&name[..end]).into_owned()
-    };
+    let text = |name: &[u8]| String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned();
     let names: Vec<String> = bytes.chunks(NAME_BYTES).map(text).collect();
     FileName::of_names(&names)
 }
@@ -63,11 +55,6 @@ pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
         unsynced: Written { writes: counts[3], bytes: counts[4] },
         ..FileTimes::default()
     }
-}
-
-pub(super) fn parse_written(classes: [[u64; 2]; 3]) -> WrittenTo {
-    let [others, wal, temporary] = classes.map(|[writes, bytes]| Written { writes, bytes });
-    WrittenTo { wal, temporary, others }
 }
 
 pub(super) fn is_left(file: &FileTimes, before: &FileTimes) -> bool {
@@ -166,11 +153,11 @@ mod tests {
 
     #[test]
     fn calls_are_told_by_their_numbers() {
-        let (call, key) = parse_slow_call(&[10, 30, 254 << 20 | 3, 99, 5, 40_960, 7 | 74 << 32]).unwrap();
+        let (call, key) = parse_call(7, &[10, 30, 74 | 12 << 32, 0, 254 << 20 | 3, 99, 5, 40_960], true).unwrap();
         assert_eq!((call.pid, call.kind, call.end_ns, call.device), (7, FileCallKind::Fsync, Some(30), (254, 3)));
         assert_eq!((call.unsynced, key), (Some(Written { writes: 5, bytes: 40_960 }), [254 << 20 | 3, 99]));
-        let (open, _) = parse_open_call(7, &[10, 20, 75 | 12 << 32, 0, 254 << 20, 99, 0, 0]).unwrap();
+        let (open, _) = parse_call(7, &[10, 20, 75 | 12 << 32, 0, 254 << 20, 99, 0, 0], false).unwrap();
         assert_eq!((open.pid, open.kind, open.begin_ns, open.end_ns), (7, FileCallKind::Fdatasync, 10, None));
-        assert_eq!(parse_open_call(7, &[10, 20, 3, 0, 0, 0, 0, 0]), None);
+        assert_eq!(parse_call(7, &[10, 20, 3, 0, 0, 0, 0, 0], false), None);
     }
 }

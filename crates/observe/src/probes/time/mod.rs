@@ -13,16 +13,16 @@ use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::{Btf, Ebpf};
 
 use self::files::{
-    CallsBefore, FILES, IO_EVENTS, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call,
-    parse_slow_call, parse_written,
+    CALL_WORDS, CallsBefore, FILES, IO_EVENTS, Key, KnownFile, is_left, parse_call, parse_file, parse_name,
 };
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
-use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
+use super::load::{CostCount, REBUILD, attach, open_loader, refused, take_map};
+use super::refusal;
 use crate::Error;
-use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, ProbeOptions, Reading, Tier, TimeSource};
+use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource, Written, WrittenTo};
 use host::linux::clock::read_thread_cpu_time;
 use host::linux::foreign_memory::SharedWords;
-use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_run_time, read_stage};
+use host::linux::process::{Stage, StateFile, read_children, read_pid_max, read_run_time, read_stage};
 use host::linux::read_monotonic;
 
 /// Longest tolerated interruption of a pass over all slots. Slots read after it show activity later than the pass's
@@ -91,14 +91,14 @@ struct Doubt {
 }
 
 impl TimeProbe {
-    pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
-        let Loading { types: btf, mut loader } = Loading::open()?;
+    pub fn open(postmaster_pid: u32, (slow_call, ring_bytes): (Duration, u32)) -> Result<TimeProbe, Error> {
+        let (btf, mut loader) = open_loader()?;
         let event_word = EventWord::find(postmaster_pid)?;
         // If the pointer is unreadable, the BPF program does not cache addresses of event numbers.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
-        let slow_call_ns = options.slow_call.as_nanos() as u64;
+        let slow_call_ns = slow_call.as_nanos() as u64;
         let mut ebpf = loader
-            .map_max_entries("slow_calls", options.slow_call_bytes)
+            .map_max_entries("slow_calls", ring_bytes)
             .map_max_entries("tasks", read_pid_max())
             .override_global("slow_call_ns", &slow_call_ns, true)
             .override_global("wait_event_pointer", &event_word.pointer, true)
@@ -161,22 +161,26 @@ impl TimeProbe {
     }
 
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
-        let (Ok(activity), Ok(cpu)) = (read_activity(pid), read_run_time(pid)) else { return Ok(()) };
-        let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
+        let (Ok(state), Ok(cpu)) = (StateFile::open(pid), read_run_time(pid)) else { return Ok(()) };
+        let first = if state.is_running() == Some(true) {
+            First::Ready
+        } else {
+            First::Waiting(self.event_word.read(pid).ok())
+        };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
             return Ok(());
         };
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, cpu.as_nanos() as u64);
-        let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
+        let slot = new_slot(pid, state.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
         // A process born meanwhile already has a slot, from `time_fork`.
         if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
             return self.give_back(index);
         }
         self.tasks.set(pid, index + 1, 0).map_err(refused)?;
-        let start_ticks = activity.start_ticks;
+        let start_ticks = state.start_ticks;
         if is_in_io {
             self.before.look(pid, start_ticks, now_ns);
         }
@@ -220,11 +224,8 @@ impl TimeProbe {
     fn read_slow_calls(&mut self) -> Vec<FileCall> {
         let mut calls = Vec::new();
         while let Some(record) = self.slow_calls.next() {
-            let mut words = [0; SLOW_CALL_WORDS];
-            for (word, bytes) in words.iter_mut().zip(record.chunks_exact(size_of::<u64>())) {
-                *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-            }
-            calls.extend(parse_slow_call(&words));
+            let words: Vec<u64> = record.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+            calls.extend(words.get(CALL_WORDS).and_then(|pid| parse_call(*pid as u32, &words, true)));
         }
         calls.into_iter().map(|call| self.name_call(call)).collect()
     }
@@ -272,7 +273,7 @@ impl TimeSource for TimeProbe {
         for (index, words) in slots {
             let mut process = parse_slot(&words, at_ns);
             if is_in_call(&words) {
-                process.call = parse_open_call(process.pid, &words[CALL..]).map(|call| self.name_call(call));
+                process.call = parse_call(process.pid, &words[CALL..], false).map(|call| self.name_call(call));
             }
             ended_calls.extend(self.before.tell(&mut process, at_ns));
             if process.ended_ns.is_some() {
@@ -281,17 +282,18 @@ impl TimeSource for TimeProbe {
             processes.push(process);
         }
         self.left.extend(ended_calls.iter().map(|call| FileTimes::of_call(call, at_ns)));
-        let mut classes = [[0; 2]; 3];
-        for (class, sum) in (0..).zip(&mut classes) {
-            *sum = self.written.get(&class, 0).map_err(refused)?;
-        }
+        let written = |class| {
+            let [writes, bytes] = self.written.get(&class, 0).map_err(refused)?;
+            Ok::<_, Error>(Written { writes, bytes })
+        };
+        let written = WrittenTo { others: written(0)?, wal: written(1)?, temporary: written(2)? };
         Ok(Reading {
             at_ns,
             processes,
             counts_commands: self.receives.is_some(),
             lost: self.without_slot + self.read_lost(LOST_PROCESSES)?,
             slow_calls: self.read_slow_calls().into_iter().chain(ended_calls).collect(),
-            written: parse_written(classes),
+            written,
             lost_calls: self.read_lost(LOST_CALLS)?,
             lost_of_files: self.read_lost(LOST_OF_FILES)?,
             begins_from: None,
@@ -349,6 +351,7 @@ fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::SLOW_CALLS;
 
     #[test]
     fn what_was_read_while_others_had_the_processor_is_read_again() {
@@ -364,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_postmaster_that_is_none_is_refused() {
-        let error = TimeProbe::open(std::process::id(), &ProbeOptions::default()).unwrap_err().to_string();
+        let error = TimeProbe::open(std::process::id(), SLOW_CALLS).unwrap_err().to_string();
         assert!(error.contains("has no symbol my_wait_event_info"), "{error}");
     }
 }

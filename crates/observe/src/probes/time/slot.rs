@@ -40,6 +40,10 @@ const UNKNOWN: u32 = u32::MAX;
 /// Stands for all wait events of a process beyond the first `EVENTS`.
 const FURTHER: u32 = u32::MAX - 1;
 
+const RUNNING: u64 = 1;
+const READY: u64 = 2;
+const WAITING: u64 = 3;
+
 /// Wait of a client backend for a command, and class of waits of idle background processes.
 const CLIENT_READ: u32 = 0x0600_0000;
 const ACTIVITY: u32 = 0x05;
@@ -53,8 +57,6 @@ pub(super) enum First {
 
 /// Slot of a process older than the probe. A command in progress counts as received now.
 pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
-    const READY: u64 = 2;
-    const WAITING: u64 = 3;
     let mut words = [0; SLOT_WORDS];
     words[1] = now_ns;
     words[EXEC] = exec_ns;
@@ -79,12 +81,9 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
 
 /// Decodes a slot. Charges the current state's time up to `at_ns`; none if the state began later.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
-    const RUNNING: u16 = 1;
-    const READY: u16 = 2;
-    const WAITING: u16 = 3;
     let ended_ns = (words[ENDED] != 0).then_some(words[ENDED]);
     let open_ns = at_ns.saturating_sub(words[1]);
-    let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
+    let (state, open_place) = (words[3] & 0xffff, (words[3] >> 32) as usize);
     let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
     // Length of a wait not yet counted, including sleeps before spurious wakeups.
     let length_ns = words[4] + of(WAITING);
@@ -132,8 +131,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
 
 /// False for a running process, which may have left its call unnoticed.
 pub(super) fn is_in_call(words: &[u64]) -> bool {
-    const RUNNING: u16 = 1;
-    words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
+    words[3] & 0xffff > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
 /// Whether one wait may take several sleeps, as in time.bpf.c: class Lock and buffer pins.

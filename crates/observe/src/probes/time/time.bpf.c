@@ -100,13 +100,7 @@ struct slot {
     struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
 
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(map_flags, MMAPABLE);
-    __uint(max_entries, SLOTS);
-    __type(key, u32);
-    __type(value, struct slot);
-} slots SEC(".maps");
+FLAGGED_MAP(slots, MAP_ARRAY, SLOTS, u32, struct slot, MMAPABLE);
 
 // Slot numbers from 1, by pid. Array lookups are inlined, which matters at every switch. The loader sets the size.
 MAP(tasks, MAP_ARRAY, 1, u32, u32);

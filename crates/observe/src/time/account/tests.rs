@@ -38,8 +38,8 @@ fn a_wait_is_seen_while_it_lasts_and_counted_once() {
         assert_eq!((last.shares.waiting_ns, last.explained), (SECOND, Some(1.0)));
     }
     accounting.finish();
-    let (name, lock) = accounting.statistics.first_key_value().unwrap();
-    assert_eq!(name.to_string(), "client backend::Lock::transactionid");
+    let (name, lock) = accounting.span.statistics.first_key_value().unwrap();
+    assert_eq!([&name.place, &name.part, &name.detail], ["client backend", "Lock", "transactionid"]);
     assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * SECOND, Some(3 * SECOND)));
 }
 
@@ -74,7 +74,7 @@ fn a_span_that_was_taken_out_has_what_was_added_since() {
         assert_eq!(*open, expected, "it lasts, and is seen");
         assert_eq!((span.statistics[name].count, span.statistics[name].total_ns), (0, SECOND));
     }
-    assert!(accounting.seconds.is_empty() && accounting.statistics.is_empty());
+    assert!(accounting.seconds.is_empty() && accounting.span.statistics.is_empty());
     assert_eq!(accounting.take_span().second, TimeSecond::default());
 }
 
@@ -89,7 +89,9 @@ fn who_comes_and_goes_lived_only_so_long() {
     assert_eq!(accounting.seconds[0].explained, Some(1.0));
     assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
     assert_eq!((accounting.seconds.len(), accounting.seconds[1].length_ns), (2, SECOND + SECOND / 100));
-    assert!(accounting.statistics.keys().any(|name| name.to_string() == "7 client backend::processor::running"));
+    assert!(
+        accounting.span.statistics.keys().any(|name| (&*name.place, &*name.detail) == ("7 client backend", "running"))
+    );
 }
 
 #[test]
@@ -182,8 +184,8 @@ fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
     let mut accounting = Accounting::begin(readings.next().unwrap(), By::Kind, WaitNames::of_version(150_000));
     readings.for_each(|reading| accounting.add(reading, backend));
     accounting.finish();
-    assert_eq!(accounting.statistics.len(), 1);
-    accounting.statistics.into_values().next().unwrap()
+    assert_eq!(accounting.span.statistics.len(), 1);
+    accounting.span.statistics.into_values().next().unwrap()
 }
 
 #[test]
@@ -233,7 +235,7 @@ fn asks(query: &'static str) -> impl Fn(&ProcessTimes) -> Who {
 }
 
 fn by_query(accounting: Accounting) -> Vec<(String, u64, u64, Option<u64>)> {
-    let told = accounting.statistics.into_iter();
+    let told = accounting.span.statistics.into_iter();
     told.map(|(name, one)| (name.place, one.count, one.total_ns, one.max_ns)).collect()
 }
 
@@ -295,7 +297,7 @@ fn pgthaws_own_sessions_are_in_no_figure() {
         assert_eq!((accounting.processes, second.processes, second.shares.lived_ns), (1, 1, SECOND));
         assert_eq!((second.shares.waiting_ns, second.explained), (0, Some(1.0)));
         accounting.finish();
-        assert_eq!((accounting.statistics.len(), accounting.places.len(), accounting.open.len()), (1, 1, 0));
+        assert_eq!((accounting.span.statistics.len(), accounting.open.len()), (1, 0));
     }
 }
 

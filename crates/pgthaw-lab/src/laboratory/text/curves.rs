@@ -2,9 +2,7 @@ use super::figures::render_instant;
 use crate::study::StudyForecast;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 use host::units::counted;
-use model::{
-    Estimate, Fit, Judgement, Series, Verdict, Warmth, tell_after, tell_computed_after, tell_error, tell_from,
-};
+use model::{Estimate, Fit, Judgement, Series, Verdict, tell_after, tell_computed_after, tell_error, tell_from};
 use terminal::{
     Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
 };
@@ -14,7 +12,12 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
     lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
     lines.extend(judgement.warmth.as_ref().map(|warmth| {
         let told = warmth.would_tell.as_ref().map_or_else(String::new, |what| format!("; needed to decide: {what}"));
-        format!("{}: {}{told}", warmth_name(warmth), warmth.evidence)
+        let name = match warmth.is_warm {
+            Some(true) => "warm",
+            Some(false) => "not warm",
+            None => "unknown whether the server is warm",
+        };
+        format!("{name}: {}{told}", warmth.evidence)
     }));
     lines.push(String::new());
     lines.extend(render_curves(&make_curves(judgement, series), series.seconds(), "tps", canvas));
@@ -48,14 +51,6 @@ pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     }
 }
 
-fn warmth_name(warmth: &Warmth) -> &'static str {
-    match warmth.is_warm {
-        Some(true) => "warm",
-        Some(false) => "not warm",
-        None => "unknown whether the server is warm",
-    }
-}
-
 fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
     let middle = |place: usize| (place as f64 + 0.5) * series.width_seconds;
     let measured = series.buckets.iter().enumerate();
@@ -77,13 +72,9 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
         let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
         let error =
             judgement.level_error_share.map_or_else(String::new, |error| format!(" ({})", tell_error(steady, error)));
-        lines.push(format!(
-            "steady    {} tps{error}{promised}; 50 % of it {}, 90 % {}, 95 % {}",
-            render_short(steady),
-            after(judgement.to_50_seconds),
-            after(judgement.to_90_seconds),
-            after(judgement.to_95_seconds)
-        ));
+        let times = [judgement.to_50_seconds, judgement.to_90_seconds, judgement.to_95_seconds];
+        let ([to_50, to_90, to_95], tps) = (times.map(after), render_short(steady));
+        lines.push(format!("steady    {tps} tps{error}{promised}; 50 % of it {to_50}, 90 % {to_90}, 95 % {to_95}"));
     }
     let error = judgement.mean_error_share.map_or_else(String::new, |share| match share {
         ..0.0 => format!(", {:.1} % below steady", -100.0 * share),
@@ -92,9 +83,8 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     });
     let (tps, length) = (render_short(judgement.mean_tps), render_seconds(judgement.run_seconds));
     lines.push(format!("whole run {tps} tps on average over {length}{error}"));
-    if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
-        lines.push(format!("needed    {} at least", render_seconds(needed)));
-    }
+    let needed = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds);
+    lines.extend(needed.map(|needed| format!("needed    {} at least", render_seconds(needed))));
     lines.extend(judgement.fit.as_ref().map(|fit| format!("fit       {}", render_fit(fit))));
     lines.extend(judgement.no_fit.as_ref().map(|why| format!("fit       none: {why}")));
     lines
@@ -108,23 +98,18 @@ pub(super) fn render_fit(fit: &Fit) -> String {
             format!("{} ({} to {})", render(estimate.value), render(low), render(high))
         })
     };
+    let [cold, hit] = [fit.cold_seconds, fit.hit_seconds].map(|time| range(time, &milliseconds, "an unknown time"));
+    let pages = range(fit.pages, &render_short, "an unknown number of");
     format!(
-        "a transaction takes {} cold and {} warm, and the load uses {} pages; the measured curve deviates from this fit by {:.1} %",
-        range(fit.cold_seconds, &milliseconds, "an unknown time"),
-        range(fit.hit_seconds, &milliseconds, "an unknown time"),
-        range(fit.pages, &render_short, "an unknown number of"),
+        "a transaction takes {cold} cold and {hit} warm, and the load uses {pages} pages; the measured curve deviates from this fit by {:.1} %",
         100.0 * fit.residual_share
     )
 }
 
 pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
-    let sentence = format!(
-        "forecast at {}: half of {:.0} tps {}, warm {}",
-        forecast.written_at.strftime("%H:%M:%S"),
-        forecast.steady_tps,
-        after(forecast.to_50_seconds),
-        after(forecast.warm_after_seconds)
-    );
+    let (half, warm) = (after(forecast.to_50_seconds), after(forecast.warm_after_seconds));
+    let at = forecast.written_at.strftime("%H:%M:%S");
+    let sentence = format!("forecast at {at}: half of {:.0} tps {half}, warm {warm}", forecast.steady_tps);
     let assumed = forecast.assumptions.iter().map(|assumption| format!("  {}", printable(assumption)));
     [sentence, "assumed:".to_owned()].into_iter().chain(assumed).collect::<Vec<_>>().join("\n")
 }
@@ -155,18 +140,14 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 }
 
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
-    let contradictions = match verdict.contradictions {
+    let further = match verdict.contradictions {
         0 => String::new(),
         count => format!("; events that occurred only in the forecast or only in the measurement: {count}"),
     };
-    format!(
-        "{}, {}: median {}, {:.0} % of the errors at most 15 %, worst {}{contradictions}",
-        counted(verdict.points, "point"),
-        counted(verdict.errors, "forecast error"),
-        absolute(verdict.median_error),
-        100.0 * verdict.within_15_percent,
-        absolute(verdict.worst_error)
-    )
+    let (points, errors) = (counted(verdict.points, "point"), counted(verdict.errors, "forecast error"));
+    let [median, worst] = [verdict.median_error, verdict.worst_error].map(absolute);
+    let good = 100.0 * verdict.within_15_percent;
+    format!("{points}, {errors}: median {median}, {good:.0} % of the errors at most 15 %, worst {worst}{further}")
 }
 
 fn after(value: Option<f64>) -> String {

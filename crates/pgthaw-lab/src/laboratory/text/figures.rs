@@ -78,7 +78,11 @@ pub fn figure_columns(points: &[PointSummary], is_of_warmers: bool) -> Vec<Colum
         return OF_WARMERS.iter().filter_map(|column| render_column(points, column)).collect();
     }
     let mut columns: Vec<Column> = OF_LOAD.iter().filter_map(|column| render_column(points, column)).collect();
-    columns.push(Column::number("trials", 4, points.iter().map(render_trials).collect()));
+    let trials = |point: &PointSummary| match point.failures {
+        0 => point.trials.to_string(),
+        failures => format!("{} ({failures} failed)", point.trials),
+    };
+    columns.push(Column::number("trials", 4, points.iter().map(trials).collect()));
     columns.extend(background_columns(points));
     columns.extend(OF_WARMING.iter().filter_map(|column| render_column(points, column)));
     columns
@@ -126,13 +130,6 @@ fn background_columns(points: &[PointSummary]) -> Vec<Column> {
     let wrote = |writes: &BackgroundWrites| by.iter().any(|(_, of)| of(writes) > 0.0);
     let has_any = points.iter().filter_map(|point| point.background.as_ref()).any(wrote);
     if has_any { by.into_iter().map(column).collect() } else { Vec::new() }
-}
-
-fn render_trials(point: &PointSummary) -> String {
-    match point.failures {
-        0 => point.trials.to_string(),
-        failures => format!("{} ({failures} failed)", point.trials),
-    }
 }
 
 fn render_figure(figure: f64) -> String {

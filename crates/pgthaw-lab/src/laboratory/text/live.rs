@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -5,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::curves::render_study_forecast;
 use super::figures::render_count;
 use crate::study::{
-    Brought, Disk, Event, Finding, Job, LiveSecond, MeasurementVerdict, RelationResidency, ResidencyStrip, SweepTrial,
+    Disk, Event, Finding, Job, LiveSecond, MeasurementVerdict, RelationResidency, ResidencyStrip, SweepTrial,
     SweepTrialStarted, Until, UntilWarm, Warming,
 };
 use crate::verdict::{Metric, PointSummary};
@@ -156,10 +157,18 @@ fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
     let failure = ended.strategy_outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
     let failure = failure.map(|failure| format!("  FAILED: {}", printable(failure))).unwrap_or_default();
     if let Some(brought) = &warming.figures.brought {
-        return format!("{}{start}{failure}", render_brought(brought));
+        let resident = match (brought.resident_after_seconds, brought.own_seconds) {
+            (Some(seconds), _) => format!("resident after {seconds:.2} s"),
+            (None, Some(seconds)) => format!("took {seconds:.2} s by its own report"),
+            (None, None) => format!("{} became resident", brought.resident_bytes),
+        };
+        let back = brought.buffers_after_seconds.map(|seconds| format!(", shared_buffers back after {seconds:.2} s"));
+        return format!("{resident}{}{start}{failure}", back.unwrap_or_default());
     }
     if let Some(job) = warming.figures.job.filter(Job::is_without_curve) {
-        return format!("{}{start}{failure}", render_job(&job));
+        let before = job.whole_seconds - job.load_seconds;
+        let before = if before > 0.0 { format!(", {before:.2} s of it before the load began") } else { String::new() };
+        return format!("done after {:.2} s{before}{start}{failure}", job.whole_seconds);
     }
     let warm = match warming.figures.warm_after_seconds {
         Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
@@ -169,34 +178,14 @@ fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
     format!("{warm} {:>6} served{start}{failure}", render_count(served as f64))
 }
 
-fn render_job(job: &Job) -> String {
-    let before = job.whole_seconds - job.load_seconds;
-    let before = if before > 0.0 { format!(", {before:.2} s of it before the load began") } else { String::new() };
-    format!("done after {:.2} s{before}", job.whole_seconds)
-}
-
-fn render_brought(brought: &Brought) -> String {
-    let resident = match (brought.resident_after_seconds, brought.own_seconds) {
-        (Some(seconds), _) => format!("resident after {seconds:.2} s"),
-        (None, Some(seconds)) => format!("took {seconds:.2} s by its own report"),
-        (None, None) => format!("{} became resident", brought.resident_bytes),
-    };
-    let back = brought.buffers_after_seconds.map(|seconds| format!(", shared_buffers back after {seconds:.2} s"));
-    resident + &back.unwrap_or_default()
-}
-
 fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     let left_out: Vec<&MeasurementVerdict> =
         verdicts.iter().filter(|one| matches!(one.finding, Finding::StrategyLeftOut { .. })).collect();
-    let mut packages: Vec<&str> = left_out
-        .iter()
-        .filter_map(|one| Some(one.remedy.split_once("apt-get install ")?.1.trim_end_matches('`')))
-        .collect();
-    packages.sort_unstable();
-    packages.dedup();
+    let commands = left_out.iter().filter_map(|one| one.remedy.split_once("apt-get install "));
+    let packages: BTreeSet<&str> = commands.map(|(_, package)| package.trim_end_matches('`')).collect();
     let mut lines: Vec<String> = left_out.iter().map(|one| one.text()).collect();
     if packages.len() > 1 {
-        lines.push(format!("to install them all: `apt-get install {}`", packages.join(" ")));
+        lines.push(format!("to install them all: `apt-get install {}`", Vec::from_iter(packages).join(" ")));
     }
     lines
 }

@@ -26,14 +26,8 @@ fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<
     if width.is_none_or(|width| needed <= width) {
         return side_by_side;
     }
-    let mut lines = Vec::new();
-    for group in groups {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(render_columns(keys(points).into_iter().chain(group).collect(), width, "…"));
-    }
-    lines
+    let render = |group: Vec<Column>| render_columns(keys(points).into_iter().chain(group).collect(), width, "…");
+    groups.into_iter().map(render).collect::<Vec<_>>().join(&String::new())
 }
 
 fn keys(points: &[TimedPoint]) -> Vec<Column> {
@@ -123,10 +117,8 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     if let Some(one) = most(TimeFigures::processors_used) {
         let used = one.time.processors_used();
         let judged = if used <= 1.02 * there { "plausible" } else { "impossible: the measurement is wrong" };
-        notes.push(format!(
-            "check: the server used at most {used:.2} of {}, which is {judged}",
-            counted(processors, "processor")
-        ));
+        let all = counted(processors, "processor");
+        notes.push(format!("check: the server used at most {used:.2} of {all}, which is {judged}"));
     }
     let most = most(TimeFigures::processors_if_nothing_else);
     if let Some(one) = most.filter(|one| one.time.processors_if_nothing_else() > there) {

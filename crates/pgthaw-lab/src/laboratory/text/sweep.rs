@@ -4,7 +4,7 @@ use super::figures::figure_columns;
 use super::told;
 use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend};
 use crate::report::StudyData;
-use crate::study::{DatabaseMaking, Disk, Machine, NOTHING, SweepPlan, SweepRun};
+use crate::study::{DatabaseMaking, Disk, Machine, NOTHING, PlannedPoint, SweepPlan, SweepRun};
 use crate::verdict::{
     CellComparison, Metric, Noise, NoiseCell, PointSummary, PointVerdict, SweepComparison, render_ratio,
 };
@@ -16,16 +16,13 @@ const LINES_MAX: usize = 60;
 
 pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
-    let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
+    let cells = |cell: &dyn Fn(&PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
+    let warm = |point: &PlannedPoint| point.warm_after_seconds.map(render_seconds).unwrap_or_default();
     let columns = vec![
         Column::number("point", 0, cells(&|point| point.number.to_string())),
         Column::text("what", 20, cells(&|point| told(&point.label))),
         Column::number("a trial", 0, cells(&|point| render_seconds(point.expected_seconds))),
-        Column::number(
-            "warm by the model",
-            1,
-            cells(&|point| point.warm_after_seconds.map(render_seconds).unwrap_or_default()),
-        ),
+        Column::number("warm by the model", 1, cells(&warm)),
     ];
     let mut lines = Vec::new();
     if !plan.question.is_empty() {
@@ -43,19 +40,17 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     };
     let (points, repeats) = (counted(plan.points.len(), "point"), counted(plan.repeats, "repeat"));
     let (trials, takes) = (plan.points.len() as u64 * u64::from(plan.repeats), render_seconds(plan.expected_seconds));
+    let SweepPlan { database_bytes, needed_bytes, free_bytes, .. } = plan;
     lines.extend([
         String::new(),
         format!("order     {order}"),
         format!("trials    {points} × {repeats} = {trials}, about {takes}"),
-        format!(
-            "disk      {} of databases, {} needed with the WAL, {} free",
-            plan.database_bytes, plan.needed_bytes, plan.free_bytes
-        ),
+        format!("disk      {database_bytes} of databases, {needed_bytes} needed with the WAL, {free_bytes} free"),
     ]);
     if !plan.hosts.is_empty() {
         lines.push(format!("hosts     {}: each runs its share of the load", told(&plan.hosts.join(", "))));
     }
-    if plan.needed_bytes > plan.free_bytes {
+    if needed_bytes > free_bytes {
         lines.push("          NOT ENOUGH: choose smaller scales, or another directory with --dir".to_owned());
     }
     lines.extend(plan.remarks.iter().map(|remark| format!("warning   {}", told(remark))));
@@ -65,14 +60,11 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
 pub fn render_sweep_head(study: &StudyData) -> String {
     let (run, trials) = (&study.sweep, study.trials.len());
     let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
-    let planned = run.points.saturating_mul(run.repeats);
+    let planned = counted(run.points.saturating_mul(run.repeats), "trial");
     let state = match run.ended_at {
         // A complete study may have fewer trials than planned: a warmer that cannot run has none.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
-        None => format!(
-            "{trials} of {}{took}: the same `pgthaw bench` command resumes the study",
-            counted(planned, "trial")
-        ),
+        None => format!("{trials} of {planned}{took}: the same `pgthaw bench` command resumes the study"),
     };
     let Machine { hostname, cores, cpu_model, memory_bytes, kernel, .. } = &run.machine;
     let mut lines = vec![
@@ -95,16 +87,13 @@ pub fn render_sweep_head(study: &StudyData) -> String {
 fn render_warmup(run: &SweepRun) -> Vec<String> {
     let (Some(found), Some(axes)) = (&run.warmup, run.axes()) else { return Vec::new() };
     let point = axes.point(0);
+    let (script, clients) = (told(&point.script_name()), counted(point.clients, "client"));
+    let seconds = point.seconds.unwrap_or_default();
     let until = if run.study["until"] == "steady" { "until steady, at most " } else { "" };
     let mut lines = vec![
         format!(
-            "load     scale {} ({}), {} ({}) with {}, {until}{} s",
-            point.scale,
-            found.database_bytes,
-            told(&point.script_name()),
-            point.query_mode,
-            counted(point.clients, "client"),
-            point.seconds.unwrap_or_default()
+            "load     scale {} ({}), {script} ({}) with {clients}, {until}{seconds} s",
+            point.scale, found.database_bytes, point.query_mode
         ),
         format!("disk     {}", render_disk(&found.disk)),
     ];
@@ -163,9 +152,7 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
     }
     let mut lines = vec![told(&study.headline), String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
-    if is_of_warmers {
-        lines.push(render_warm_legend(points));
-    }
+    lines.extend(is_of_warmers.then(|| render_warm_legend(points)));
     lines.extend(render_ratios(&study.ratios, canvas.width));
     lines.extend(render_traffic(&study.traffic, canvas.width));
     if is_of_warmers {
@@ -259,9 +246,8 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
         String::new(),
     ];
     lines.extend(render_columns(columns, width, "…"));
-    lines.extend(
-        comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))),
-    );
+    let floor = comparison.noise_floor.map(|floor| render_change(Some(floor)));
+    lines.extend(floor.map(|floor| format!("noise floor of the sweep: {floor}")));
     lines.extend(comparison.warnings.iter().map(|warning| format!("verdict  {warning}")));
     lines.join("\n")
 }

@@ -109,8 +109,6 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-const OTHER_LEVEL: &str = ", below the study's steady level";
-
 /// Renders verdicts, a line per warmer. The model's fits follow `nothing`.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
@@ -132,6 +130,7 @@ pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -
 
 fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize) -> String {
     let mut counted: Vec<String> = Vec::new();
+    let is_of_other_kind = |one: &Judgement| one.level_share.is_some() || one.undecided.is_some();
     for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {
         for (is_otherwise, is_cold) in [(false, false), (false, true), (true, false), (true, true)] {
             let is_such = |one: &&Judgement| is_of_other_kind(one) == is_otherwise && one.is_known_cold() == is_cold;
@@ -139,7 +138,7 @@ fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize)
             let such: Vec<&Judgement> = of_verdict.filter(is_such).collect();
             let Some(first) = such.first() else { continue };
             let level = match first.level_share.is_some() {
-                true => OTHER_LEVEL,
+                true => ", below the study's steady level",
                 false if is_cold => ", but cold",
                 false => "",
             };
@@ -148,10 +147,6 @@ fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize)
     }
     counted.extend(no_verdict.map(|why| format!("no verdict: {why}")));
     counted.join("; ")
-}
-
-fn is_of_other_kind(judgement: &Judgement) -> bool {
-    judgement.level_share.is_some() || judgement.undecided.is_some()
 }
 
 /// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or empty.
@@ -167,11 +162,8 @@ fn render_from(judgements: &[&Judgement]) -> String {
 fn render_trial_fit(trial: &TrialOutline) -> Option<String> {
     let judgement = trial.judgement.as_ref()?;
     let repeat = trial.repeat;
-    match (&judgement.fit, &judgement.no_fit) {
-        (Some(fit), _) => Some(format!("the model's fit of trial {repeat}: {}", render_fit(fit))),
-        (None, Some(why)) => Some(format!("no fit of trial {repeat}: {why}")),
-        (None, None) => None,
-    }
+    let fit = judgement.fit.as_ref().map(|fit| format!("the model's fit of trial {repeat}: {}", render_fit(fit)));
+    fit.or_else(|| Some(format!("no fit of trial {repeat}: {}", judgement.no_fit.as_ref()?)))
 }
 
 #[cfg(test)]

@@ -615,19 +615,17 @@ impl Scope {
         let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
         let is_empty_log =
             metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
-        let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
-        if kind == Kind::Other || !known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())) {
-            return Ok(kind != Kind::Other);
+        let kind = if is_empty_log { Some(Kind::Transactions) } else { recognize(path)? };
+        let Some(kind) = kind else { return Ok(false) };
+        if !known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())) {
+            return Ok(true);
         }
         let paths = vec![path.to_owned()];
         match kind {
-            Kind::Transactions => {
-                self.logs.push(Named { paths, written_at, holds: Survey::of_transactions(path)? });
-            }
+            Kind::Transactions => self.logs.push(Named { paths, written_at, holds: Survey::of_transactions(path)? }),
             Kind::Intervals => self.logs.push(Named { paths, written_at, holds: Survey::of_intervals(path)? }),
             Kind::Report => self.reports.push(Named { paths, written_at, holds: read_report(path)? }),
             Kind::ToolsSeconds => self.tables.push((path.to_owned(), written_at)),
-            Kind::Other => {}
         }
         Ok(true)
     }
@@ -639,14 +637,13 @@ enum Kind {
     Intervals,
     ToolsSeconds,
     Report,
-    Other,
 }
 
 /// Errors of truncated files, and of files that are not compressed.
 const TORN: [io::ErrorKind; 3] =
     [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 
-fn recognize(path: &Path) -> Result<Kind> {
+fn recognize(path: &Path) -> Result<Option<Kind>> {
     let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
     let mut lines = Vec::new();
     let read = decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines));
@@ -654,22 +651,17 @@ fn recognize(path: &Path) -> Result<Kind> {
         return Err(Error::file("read", path, source));
     }
     let mut prefix = Prefix::default();
-    let lines = lines.split_inclusive(|byte| *byte == b'\n').take(200).map_while(|line| std::str::from_utf8(line).ok());
-    let mut kinds = lines.map(|line| recognize_line(prefix.strip(line.trim_end())));
-    Ok(kinds.find(|kind| *kind != Kind::Other).unwrap_or(Kind::Other))
+    let mut lines =
+        lines.split_inclusive(|byte| *byte == b'\n').take(200).map_while(|line| std::str::from_utf8(line).ok());
+    Ok(lines.find_map(|line| recognize_line(prefix.strip(line.trim_end()))))
 }
 
-fn recognize_line(line: &str) -> Kind {
-    if parse_transaction(line).is_some() {
-        Kind::Transactions
-    } else if parse_interval(line).is_some() {
-        Kind::Intervals
-    } else if line == TOOLS_SECONDS {
-        Kind::ToolsSeconds
-    } else if REPORT_LINES.iter().any(|said| line.starts_with(said)) {
-        Kind::Report
-    } else {
-        Kind::Other
+fn recognize_line(line: &str) -> Option<Kind> {
+    match line {
+        _ if parse_transaction(line).is_some() => Some(Kind::Transactions),
+        _ if parse_interval(line).is_some() => Some(Kind::Intervals),
+        TOOLS_SECONDS => Some(Kind::ToolsSeconds),
+        _ => REPORT_LINES.iter().any(|said| line.starts_with(said)).then_some(Kind::Report),
     }
 }
 
@@ -802,17 +794,17 @@ mod survey_tests {
     #[test]
     fn a_file_is_known_by_what_it_holds() {
         for (line, kind) in [
-            ("0 199 2241 0 1175850568 995598", Kind::Transactions),
-            ("0 81 4621 0 1412881037 912698 3005", Kind::Transactions),
-            ("3 0 failed 0 1499414498 84905 9", Kind::Transactions),
-            ("1650260552 5178 26171317 177284491527 1136 44462 2647617 7321113867 0 9866", Kind::Intervals),
-            ("1650260552 30 6000 1200800 40 900", Kind::Intervals),
-            ("collected,samples,min_latency,avg_latency,max_latency", Kind::ToolsSeconds),
-            ("progress: 1.0 s, 523.9 tps, lat 7.528 ms stddev 24.786, 0 failed", Kind::Report),
-            ("transaction type: <builtin: select only>", Kind::Report),
-            ("starting vacuum...end.", Kind::Other),
-            ("1 2 3 4 5 6", Kind::Other),
-            ("", Kind::Other),
+            ("0 199 2241 0 1175850568 995598", Some(Kind::Transactions)),
+            ("0 81 4621 0 1412881037 912698 3005", Some(Kind::Transactions)),
+            ("3 0 failed 0 1499414498 84905 9", Some(Kind::Transactions)),
+            ("1650260552 5178 26171317 177284491527 1136 44462 2647617 7321113867 0 9866", Some(Kind::Intervals)),
+            ("1650260552 30 6000 1200800 40 900", Some(Kind::Intervals)),
+            ("collected,samples,min_latency,avg_latency,max_latency", Some(Kind::ToolsSeconds)),
+            ("progress: 1.0 s, 523.9 tps, lat 7.528 ms stddev 24.786, 0 failed", Some(Kind::Report)),
+            ("transaction type: <builtin: select only>", Some(Kind::Report)),
+            ("starting vacuum...end.", None),
+            ("1 2 3 4 5 6", None),
+            ("", None),
         ] {
             assert_eq!(recognize_line(line), kind, "{line}");
         }

@@ -42,7 +42,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported> {
             check_seconds(options, &files.label, log)?;
         }
         let seconds = report.seconds.or(options.seconds);
-        let measured = read_trial(&files, seconds, has_rate(options, &report))?;
+        let measured = read_trial(&files, seconds, has_rate(options, &files, &report))?;
         let is_dated = measured.started_at.is_some();
         let (trial, facts) = describe_trial(options, &files, &report, measured)?;
         meanings.push(compute_meaning(&trial, is_dated));
@@ -86,9 +86,11 @@ fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
 }
 
 /// pgbench's reports and progress show --rate; a log alone does not.
-fn has_rate(options: &ImportOptions, report: &PgbenchReport) -> bool {
+fn has_rate(options: &ImportOptions, files: &TrialFiles, report: &PgbenchReport) -> bool {
     let tells = report.outcome.is_some() || !report.progress.is_empty();
-    report.has_rate || options.rate.is_some() && !tells
+    // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
+    let has_skipped = files.log.as_ref().is_some_and(|log| log.holds.skipped > 0);
+    report.has_rate || has_skipped || options.rate.is_some() && !tells
 }
 
 fn describe_trial(
@@ -113,8 +115,7 @@ fn describe_trial(
         _ => 0.0,
     };
     let due = counted.transactions.saturating_add(counted.failed).saturating_add(counted.skipped);
-    measured.has_rate |= has_rate(options, report);
-    if measured.has_rate {
+    if has_rate(options, files, report) {
         check_rate(options, &files.label, report, due, lasted_seconds)?;
     }
     let abort = report.is_unfinished().then_some(Finding::RunAborted {
@@ -181,7 +182,7 @@ fn describe_point(
 ) -> (Point, Facts) {
     let script = if report.mix.len() > 1 { Some(render_mix(&report.mix)) } else { report.script.clone() };
     let (clients, scale) = (options.clients.or(report.clients).or(files.clients()), options.scale.or(report.scale));
-    let has_rate = measured.has_rate;
+    let has_rate = has_rate(options, files, report);
     let findings = &mut measured.findings;
     let due_per_second = due as f64 / lasted_seconds.max(1.0);
     let served = report.outcome.map(|outcome| outcome.tps).filter(|tps| *tps > 0.0).unwrap_or(due_per_second);
@@ -384,22 +385,16 @@ const LAG_SHARE: f64 = 0.5;
 
 /// Rejects `rate=` if pgbench scheduled more transactions per second, or fewer with too small a schedule lag for an
 /// overloaded server.
-pub fn check_rate(
-    options: &ImportOptions,
-    label: &str,
-    report: &PgbenchReport,
-    due: u64,
-    lasted_seconds: f64,
-) -> Result<()> {
-    let Some(rate) = options.rate.filter(|_| due > 0 && lasted_seconds > 0.0) else { return Ok(()) };
-    let due_per_second = due as f64 / lasted_seconds;
+fn check_rate(options: &ImportOptions, label: &str, report: &PgbenchReport, due: u64, seconds: f64) -> Result<()> {
+    let Some(rate) = options.rate.filter(|_| due > 0 && seconds > 0.0) else { return Ok(()) };
+    let due_per_second = due as f64 / seconds;
     let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());
     if due_per_second > rate * (1.0 + off) {
         let said =
             format!("rate= is {rate} transactions per second, but about {due_per_second:.0} per second were scheduled");
         return Err(refuse(label, &said));
     }
-    let behind_ms = 1000.0 * lasted_seconds * (1.0 - due_per_second / rate);
+    let behind_ms = 1000.0 * seconds * (1.0 - due_per_second / rate);
     match report.lag_ms_max {
         Some(lag_ms) if due_per_second < rate * (1.0 - off) && lag_ms < LAG_SHARE * behind_ms => {
             let said = format!(

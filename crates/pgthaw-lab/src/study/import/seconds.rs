@@ -31,7 +31,6 @@ pub struct Measured {
     pub lasted_seconds: Option<f64>,
     /// Seconds that `samples` cover; `None` if they cover the whole run.
     pub told_seconds: Option<f64>,
-    pub has_rate: bool,
     /// False if samples are estimates.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
@@ -96,8 +95,6 @@ fn read_transactions(
     has_rate: bool,
 ) -> Result<Measured> {
     let survey = &log.holds;
-    // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
-    let has_rate = has_rate || survey.skipped > 0;
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
         let path = log.paths[0].display();
@@ -114,7 +111,7 @@ fn read_transactions(
     for path in &log.paths {
         for_each(path, parse_transaction, |one| latencies.add(one.by_clock_behind(survey.offset_us())))?;
     }
-    let Some(mut extent) = survey.seconds() else { return Ok(Measured { has_rate, ..Measured::default() }) };
+    let Some(mut extent) = survey.seconds() else { return Ok(Measured::default()) };
     let until = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
     if counted.is_some_and(|counted| survey.transactions >= counted) {
@@ -127,7 +124,6 @@ fn read_transactions(
         scripts: latencies.scripts(),
         lasted_seconds: Some(survey.lasted_seconds()),
         started_at: survey.begun_at(),
-        has_rate,
         ..measured
     })
 }
@@ -212,7 +208,13 @@ fn from_intervals(
     // Seconds before the first record or after the last are not gaps: transactions were in flight.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
-    let gaps = find_stretches(&seconds[begins..ends], begins as i64);
+    let mut gaps = Vec::new();
+    let mut from = begins as i64;
+    for stretch in seconds[begins..ends].chunk_by(|one, next| one.is_told == next.is_told) {
+        let until = from + stretch.len() as i64;
+        gaps.extend((!stretch[0].is_told).then_some((from, until)));
+        from = until;
+    }
     let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
     // pgbench never writes its last interval.
     let has_end = until.saturating_sub(end) <= END_SECONDS.max(width);
@@ -239,17 +241,6 @@ fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: 
         samples,
         ..Measured::default()
     }
-}
-
-fn find_stretches(seconds: &[Second], first: i64) -> Vec<(i64, i64)> {
-    let mut stretches: Vec<(i64, i64)> = Vec::new();
-    for (second, _) in (first..).zip(seconds).filter(|(_, one)| !one.is_told) {
-        match stretches.last_mut() {
-            Some((_, until)) if *until == second => *until += 1,
-            _ => stretches.push((second, second + 1)),
-        }
-    }
-    stretches
 }
 
 /// With fewer expected transactions, a gap may be chance.

@@ -1,6 +1,7 @@
 use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 use model::compute_median;
-use observe::{OsSample, TaskShare, Waits};
+use observe::{OsSample, TaskShare};
+use postgres::Wait;
 
 /// Minimum processor use of a saturated thread ÷ its calibrated use (without calibration ÷ one core).
 const NEAR: f64 = 0.9;
@@ -35,8 +36,9 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
     // With a rate, idle backends are normal: they only help to judge unseen hosts.
     let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
+    let is_idle = |wait: &Wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead");
     let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
-        .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
+        .then(|| trial.waits.mean(is_idle) / f64::from(point.clients));
     let lag = compute_lag_ratio(trial);
     let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
     let idle_alone = idle.filter(|_| point.rate.is_none() && !signs.are_processors_full);
@@ -59,14 +61,8 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
     }))
 }
 
-fn choose_sign(
-    cpu: f64,
-    run_delay: f64,
-    calibrated: f64,
-    idle: Option<f64>,
-    lag: Option<f64>,
-) -> Option<SaturationSign> {
-    let is_never_idle = cpu + run_delay >= NEVER_IDLE;
+fn choose_sign(cpu: f64, delay: f64, calibrated: f64, idle: Option<f64>, lag: Option<f64>) -> Option<SaturationSign> {
+    let is_never_idle = cpu + delay >= NEVER_IDLE;
     if cpu >= NEAR * calibrated {
         Some(SaturationSign::NearOneCore)
     } else if is_never_idle && idle.is_some_and(|idle| idle >= IDLE_BACKENDS) {
@@ -96,10 +92,6 @@ pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
         compute_median(shares).unwrap_or_default()
     };
     (median(|share| share.cpu_seconds), median(|share| share.run_delay_seconds))
-}
-
-fn idle_backends(waits: &Waits) -> f64 {
-    waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
 }
 
 /// Share of the response time that passed before transactions began; `None` without a rate.

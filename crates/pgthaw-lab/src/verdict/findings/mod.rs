@@ -14,7 +14,7 @@ use postgres::ServerBuild;
 use trial::{find_few, find_missed_rate, find_nothing_served, find_short_run, find_unenforced, find_unsteady};
 
 pub use generator::busiest_thread;
-pub use trial::{Circumstances, TableGrowth, compute_trial_verdicts};
+pub use trial::{Circumstances, compute_trial_verdicts};
 
 /// Findings that are known before the first trial. The keys of `disks` are disk names, those of `builds` server names.
 pub fn compute_start_verdicts(
@@ -23,11 +23,10 @@ pub fn compute_start_verdicts(
     builds: &BTreeMap<String, ServerBuild>,
     pages_out_idle: bool,
 ) -> Vec<MeasurementVerdict> {
-    let mut findings: Vec<Finding> = disks.iter().flat_map(|(name, disk)| find_unenforced(name, disk)).collect();
-    findings.extend(find_debug_builds(builds));
+    let unenforced = disks.iter().flat_map(|(name, disk)| find_unenforced(name, disk));
     let found = [find_one_repeat(sweep.repeats), pages_out_idle.then_some(Finding::IdleMemoryPagedOut)];
-    findings.extend(found.into_iter().flatten());
-    findings.into_iter().map(MeasurementVerdict::from).collect()
+    let findings = unenforced.chain(find_debug_builds(builds)).chain(found.into_iter().flatten());
+    findings.map(MeasurementVerdict::from).collect()
 }
 
 fn find_one_repeat(repeats: u32) -> Option<Finding> {

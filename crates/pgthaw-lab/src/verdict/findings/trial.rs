@@ -52,7 +52,8 @@ pub struct Circumstances<'a> {
     /// Caches that a database of this scale should exceed, with their sizes.
     pub exceeded: Vec<(Exceeded, Bytes)>,
     pub log: &'a str,
-    pub tables: TableGrowth<'a>,
+    pub tables_before: &'a ServerStatistics,
+    pub tables_after: &'a ServerStatistics,
     pub processors: u32,
     pub memory: Bytes,
 }
@@ -93,7 +94,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_not_brought(trial),
         find_taken_back(trial),
         find_autovacuum(circumstances.log),
-        circumstances.tables.find_bloat(),
+        find_bloat(circumstances.tables_before, circumstances.tables_after),
         find_dear_account(trial, processors),
         find_exceeded_processors(trial, processors),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
@@ -328,12 +329,6 @@ const BLOAT_SHARE: f64 = 0.1;
 
 const TABLES_MAX: usize = 3;
 
-#[derive(Clone, Copy, Debug)]
-pub struct TableGrowth<'a> {
-    pub before: &'a ServerStatistics,
-    pub after: &'a ServerStatistics,
-}
-
 /// Table whose growth is unexpected: it has no inserts.
 struct Table<'a> {
     name: &'a str,
@@ -343,33 +338,30 @@ struct Table<'a> {
     rows: f64,
 }
 
-impl TableGrowth<'_> {
-    pub fn find_bloat(&self) -> Option<Finding> {
-        let column = |statistics: &ServerStatistics, name: &str, table: &str| {
-            statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
-        };
-        let inserted = |statistics: &ServerStatistics, table: &str| column(statistics, "n_tup_ins", table);
-        let after = self.after.column(TABLES_VIEW, "total_bytes");
-        let is_as_before = |name: &str| inserted(self.after, name) == inserted(self.before, name);
-        let mut tables: Vec<Table<'_>> = Vec::new();
-        for (name, bytes) in after.iter().filter(|(name, _)| is_as_before(name)) {
-            let bytes_before = column(self.before, "total_bytes", name);
-            let dead = column(self.after, "n_dead_tup", name);
-            let rows = dead + column(self.after, "n_live_tup", name);
-            tables.push(Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows });
-        }
-        let sum = |of: fn(&Table<'_>) -> f64| tables.iter().map(of).sum::<f64>();
-        let grown_ratio = sum(|one| one.grown_bytes) / sum(|one| one.bytes_before).max(1.0);
-        let dead_ratio = sum(|one| one.dead) / sum(|one| one.rows).max(1.0);
-        if grown_ratio < BLOAT_SHARE && dead_ratio < BLOAT_SHARE {
-            return None;
-        }
-        tables.retain(|one| one.grown_bytes > 0.0 || one.dead > 0.0);
-        let left = |one: &Table<'_>| one.grown_bytes / one.bytes_before.max(1.0) + one.dead / one.rows.max(1.0);
-        tables.sort_by(|one, other| left(other).total_cmp(&left(one)));
-        let tables = tables.iter().take(TABLES_MAX).map(|one| one.name.to_owned()).collect();
-        Some(Finding::Bloat { grown_ratio, dead_ratio, tables })
+fn find_bloat(before: &ServerStatistics, after: &ServerStatistics) -> Option<Finding> {
+    let column = |statistics: &ServerStatistics, name: &str, table: &str| {
+        statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
+    };
+    let is_as_before = |name: &str| column(after, "n_tup_ins", name) == column(before, "n_tup_ins", name);
+    let sizes = after.column(TABLES_VIEW, "total_bytes");
+    let mut tables: Vec<Table<'_>> = Vec::new();
+    for (name, bytes) in sizes.iter().filter(|(name, _)| is_as_before(name)) {
+        let bytes_before = column(before, "total_bytes", name);
+        let dead = column(after, "n_dead_tup", name);
+        let rows = dead + column(after, "n_live_tup", name);
+        tables.push(Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows });
     }
+    let sum = |of: fn(&Table<'_>) -> f64| tables.iter().map(of).sum::<f64>();
+    let grown_ratio = sum(|one| one.grown_bytes) / sum(|one| one.bytes_before).max(1.0);
+    let dead_ratio = sum(|one| one.dead) / sum(|one| one.rows).max(1.0);
+    if grown_ratio < BLOAT_SHARE && dead_ratio < BLOAT_SHARE {
+        return None;
+    }
+    tables.retain(|one| one.grown_bytes > 0.0 || one.dead > 0.0);
+    let left = |one: &Table<'_>| one.grown_bytes / one.bytes_before.max(1.0) + one.dead / one.rows.max(1.0);
+    tables.sort_by(|one, other| left(other).total_cmp(&left(one)));
+    let tables = tables.iter().take(TABLES_MAX).map(|one| one.name.to_owned()).collect();
+    Some(Finding::Bloat { grown_ratio, dead_ratio, tables })
 }
 
 #[cfg(test)]
@@ -578,8 +570,7 @@ mod bloat_tests {
     #[test]
     fn growth_without_inserts_and_dead_rows_are_bloat() {
         let before = tables(&[("a", 1000, 5, 100, 0), ("b", 1000, 0, 100, 0)]);
-        let found =
-            |after: &[(&str, u64, u64, u64, u64)]| TableGrowth { before: &before, after: &tables(after) }.find_bloat();
+        let found = |after: &[(&str, u64, u64, u64, u64)]| find_bloat(&before, &tables(after));
         assert_eq!(found(&[("a", 1000, 5, 100, 9), ("b", 1100, 0, 100, 9)]), None);
         assert_eq!(found(&[("a", 9000, 500, 600, 0), ("b", 1000, 0, 100, 0)]), None);
         let Some(Finding::Bloat { grown_ratio, tables, .. }) = found(&[("a", 1000, 5, 100, 0), ("b", 1400, 0, 100, 1)])

@@ -9,8 +9,8 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a run of blocks before `in_order_end`; only those blocks can be read in order. With a smaller
-/// share, ordinary reads load the run, because in-order reads open three files.
+/// Minimum share of a run of blocks that can be read in order. With a smaller share, ordinary reads load the run,
+/// because in-order reads open three files.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -34,13 +34,16 @@ impl Work<'_> {
         if self.has_failed(read.fork) {
             return read;
         }
-        let fork = &self.engine.forks[read.fork].entry;
+        let fork = &self.forks[read.fork].entry;
         let Place { segment, first, range, pages } = self.place(read.range);
         let Ok(Some(file)) = self.files.get((read.fork, segment), &fork.path, fork.fork) else { return read };
         let Some(window) = self.window(file.file_system()) else { return read };
-        let end = self.in_order_end(range, window);
+        let block_size = u64::from(self.tier.files.geometry.block_size);
+        let step = (window.piece().0 / block_size).max(1);
+        // Reading in order ends where read-ahead would fetch unwanted blocks beyond the wanted ones.
+        let end = range.end.saturating_sub(window.reach().0.div_ceil(block_size)) / step * step;
         if (end.saturating_sub(range.start) as f64) < range.blocks() as f64 * IN_ORDER_RATIO
-            || self.piece_blocks(window) < self.largest_read_blocks()
+            || step < self.plan.largest_read_blocks()
         {
             return read;
         }
@@ -53,10 +56,10 @@ impl Work<'_> {
         // Runs last, because it opens three files.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
-        let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
+        let pace = &self.tier.restore.governor.pace;
         let (mut at, has_failed) =
             self.read_parts(&stretch, BlockRange::new(range.start, end), step, |part, missing| {
-                let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
+                let mut fill = |part| in_order.apply_read(self.tier.files.pages(part)).map(|filled| filled.0);
                 let filled = pace.read(missing, || fill(part))?;
                 self.keep_hot(&fork.hot, stretch.read_of(part).range, first, fill)?;
                 Ok(missing.0.min(filled))
@@ -77,8 +80,7 @@ impl Work<'_> {
             });
         }
         if at < range.end {
-            let reach = window.reach().0 / u64::from(self.engine.files.geometry.block_size);
-            self.note_ahead(&stretch, BlockRange::new(at, range.end.min(at + reach)));
+            self.note_ahead(&stretch, BlockRange::new(at, range.end.min(at + window.reach().0 / block_size)));
         }
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
@@ -107,7 +109,7 @@ impl Work<'_> {
 
     fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> linux::Result<Vec<BlockRange>> {
         let is_absent = |blocks: BlockRange| {
-            let pages = self.engine.files.pages(blocks);
+            let pages = self.tier.files.pages(blocks);
             file.read_counts(pages).map(|counts| counts.cached < pages.pages())
         };
         if !is_absent(part)? {
@@ -137,32 +139,21 @@ impl Work<'_> {
     }
 
     pub(super) fn may_read_in_order(&self) -> bool {
-        self.engine.governor.may_read_in_order()
-            && self.engine.host.control.os_stopped_by().is_none()
+        self.tier.restore.governor.may_read_in_order()
+            && self.tier.restore.host.control.os_stopped_by().is_none()
             && !self.in_order_fails.load(Ordering::Relaxed)
-    }
-
-    /// Where reading in order ends, because read-ahead would fetch unwanted blocks beyond the wanted ones.
-    fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
-        let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
-        let step = self.piece_blocks(window);
-        range.end.saturating_sub(reach) / step * step
-    }
-
-    fn piece_blocks(&self, window: Window) -> u64 {
-        (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
     /// The kernel's read-ahead window is constant, so one query suffices.
     fn window(&self, file_system: u64) -> Option<Window> {
-        let ask = || self.engine.files.cache.read_window(file_system);
+        let ask = || self.tier.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)
     }
 
     fn missing_bytes(&self, part: BlockRange, stretch: &Stretch<'_>) -> Bytes {
-        let pages = self.engine.files.pages(part);
+        let pages = self.tier.files.pages(part);
         let within = |run: &PageRange| PageRange::new(run.start.max(pages.start), run.end.min(pages.end)).pages();
         let missing = pages.pages() - stretch.cached.iter().map(within).sum::<u64>();
-        Bytes(missing * self.engine.files.cache.page_bytes())
+        Bytes(missing * self.tier.files.cache.page_bytes())
     }
 }
