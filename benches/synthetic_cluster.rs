@@ -196,7 +196,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let map = read_map(inputs).await?;
     let mapped = start.elapsed().as_secs_f64();
-    let blocks = (map.residency().blocks, map.os_blocks());
+    let blocks = (map.forks().map(|(_, fork)| fork.blocks).sum::<u64>(), map.os_blocks());
     let file = root.path().join("snapshot.parquet");
     Snapshot::new(map, None).write(&file)?;
     let seconds = start.elapsed().as_secs_f64();

@@ -186,7 +186,6 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("crates/postgres/src/pgbench.rs", OWN),
     ("crates/postgres/src/data_directory.rs", KERNEL),
     ("crates/postgres/src/programs.rs", "lists where PostgreSQL is installed"),
-    ("crates/postgres/src/scratch/mod.rs", KERNEL),
     ("crates/command/src/table.rs", STORE),
     ("crates/pgthaw-lab/src/study/import/files.rs", "lists what the user names"),
     ("crates/terminal/src/live_screen.rs", "the terminal"),

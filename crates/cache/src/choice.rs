@@ -10,10 +10,6 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// Names that select a snapshot or film relative to the others.
-pub const BEST: &str = "best";
-pub const NEWEST: &str = "newest";
-
 /// Share of the warmest snapshot's blocks that a snapshot must have in each tier to count as nearly as warm. pgthaw
 /// restores the newest such snapshot, because the working set shifts.
 pub const NEARLY: f64 = 0.95;

@@ -17,6 +17,7 @@ pub mod fixtures;
 pub mod fuzzing;
 mod heat;
 mod map;
+mod names;
 mod read;
 mod rollup;
 mod sealed_file;
@@ -31,7 +32,7 @@ use derives::JsonSchema;
 #[cfg(any(test, feature = "formats"))]
 use schemars::JsonSchema;
 
-pub use choice::{BEST, Databases, LastStart, NEWEST, Reason, Situation};
+pub use choice::{Databases, LastStart, Reason, Situation};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, Result, kept_elsewhere};
 pub(crate) use files::read_resident_blocks;
@@ -40,6 +41,7 @@ pub use host::failure::Tiers;
 pub use map::{
     BarCell, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
 };
+pub use names::{BEST, NEWEST};
 pub use read::{MapInputs, read_map, read_map_of};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::{Identity, Part, Selection, compute_identities};

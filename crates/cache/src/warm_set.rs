@@ -57,9 +57,9 @@ pub fn compute_share(
 ) -> Share {
     let is_of_other = old.is_some_and(|old| old.state.system_identifier != map.source.system_identifier);
     let everything = everything || is_of_other;
-    let key_of = |row: &WarmRow| (row.path.clone(), row.fork.clone());
-    let mut known: HashMap<(String, String), &WarmRow> =
-        old.iter().flat_map(|old| &old.rows).map(|row| (key_of(row), row)).collect();
+    // Old rows. Those that are left after the loop have no cached blocks any more.
+    let mut known: HashMap<(&str, &str), &WarmRow> =
+        old.iter().flat_map(|old| &old.rows).map(|row| ((&*row.path, &*row.fork), row)).collect();
     let blocks = |row: &WarmRow| residency_of(&read_levels(row)).values().map(RoaringBitmap::len).sum::<u64>();
     let total: u64 = map.forks().map(|(_, fork)| fork.os.len() + fork.all_buffers().len()).sum();
     let of_old: u64 = known.values().map(|row| blocks(row)).sum();
@@ -79,7 +79,9 @@ pub fn compute_share(
     // Most changed blocks per byte first.
     let mut changed: Vec<(f64, WarmRow)> = Vec::new();
     for row in map.relations.iter().flat_map(rows_of_relation(map.os_heat)) {
-        let change = match known.remove(&key_of(&row)) {
+        let old = known.get(&(&*row.path, &*row.fork)).copied();
+        old.into_iter().for_each(|old| _ = known.remove(&(&*old.path, &*old.fork)));
+        let change = match old {
             Some(old) if *old == row => continue,
             Some(old) if old.relation == row.relation => {
                 compute_change(&read_levels(old), &read_levels(&row), everything)
@@ -91,7 +93,8 @@ pub fn compute_share(
             changed.push((change as f64 / row.size() as f64, row));
         }
     }
-    let gone: Vec<(String, String)> = known.into_keys().filter(|_| !is_partial).collect();
+    let gone = known.into_values().filter(|_| !is_partial);
+    let gone: Vec<(String, String)> = gone.map(|row| (row.path.clone(), row.fork.clone())).collect();
     changed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let bytes = Bytes(total * u64::from(map.source.block_size));
     let limit = HOURLY_BYTES * bytes.0.div_ceil(HOURLY_PER).max(1);

@@ -133,7 +133,9 @@ pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut streams = streams.collect::<std::io::Result<Vec<_>>>()?;
     Ok(poll_fn(move |context| {
         let mut came = streams.iter_mut().filter_map(|(kind, one)| one.poll_recv(context).is_ready().then_some(*kind));
-        came.next().map_or(Poll::Pending, |kind| Poll::Ready(note_end(kind.as_raw_value())))
+        let Some(kind) = came.next() else { return Poll::Pending };
+        note_end(kind.as_raw_value());
+        Poll::Ready(())
     }))
 }
 

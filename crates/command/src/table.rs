@@ -47,16 +47,13 @@ pub trait RowWriter {
 }
 
 impl ExportColumn {
-    /// Parses a list such as `name text, count integer, share float`.
+    /// Parses a list such as `name:text count:integer share:float`.
     pub fn parse_list(list: &'static str) -> impl Iterator<Item = ExportColumn> {
-        list.split(", ").filter_map(|column| {
-            let (name, kind) = column.split_once(' ')?;
-            let kind = match kind {
-                "text" => Kind::Text,
-                "integer" => Kind::Integer,
-                _ => Kind::Float,
-            };
-            Some(ExportColumn { name, kind })
+        list.split(' ').map(|column| match column.split_once(':') {
+            Some((name, "text")) => ExportColumn { name, kind: Kind::Text },
+            Some((name, "integer")) => ExportColumn { name, kind: Kind::Integer },
+            Some((name, "float")) => ExportColumn { name, kind: Kind::Float },
+            _ => unreachable!("{column:?} is no name and kind"),
         })
     }
 }

@@ -452,7 +452,6 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if others.any(counts) { "popularity and restore by " } else { "restore by " }
 }
 
-/// Describes the doubts about the heat of relations (blocks, name, origin).
 fn describe_doubts(doubts: &[(u64, String, HeatOrigin)]) -> Vec<String> {
     let of_load = |(size, name, origin): &(u64, String, HeatOrigin)| match *origin {
         HeatOrigin::Load { lookups, blocks } => Some((*size, name.clone(), lookups, blocks)),

@@ -69,6 +69,7 @@ pub fn render_looks(looks_per_second: f64) -> String {
 }
 
 pub struct BudgetedSource {
+    /// For its tier, words of events, failures and answers. Its readings and its cost are only part of the whole.
     pub current: Box<dyn TimeSource>,
     postmaster_pid: Option<u32>,
     budget: f64,
@@ -188,7 +189,6 @@ impl BudgetedSource {
         Ok(Reading { begins_from, ..reading })
     }
 
-    /// Of all sources so far.
     pub fn cost(&self) -> Option<ProbeCost> {
         [self.spent.clone(), self.current.cost()].into_iter().flatten().reduce(ProbeCost::and)
     }
@@ -197,7 +197,6 @@ impl BudgetedSource {
         if self.asks_seldom { SELDOM_LOOK } else { self.current.ask_every() }
     }
 
-    /// Of all sources so far.
     pub fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
         Ok(FileTimes::merge(self.files.iter().cloned().chain(self.current.files()?).collect()))
     }

@@ -214,7 +214,6 @@ pub(crate) struct GaugeReading {
     pub device: Option<DeviceCounters>,
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
-    /// On processors, disks and memory.
     pub pressure: [Option<Pressure>; 3],
 }
 
@@ -235,7 +234,6 @@ impl GaugeReading {
             monotonic: clock::read_monotonic(),
             own_cpu: clock::read_own_cpu_time(),
             processors: read_processor_times().unwrap_or_default(),
-            // A separately read total would differ slightly.
             device: all.or_else(|| devices.read().ok().flatten()),
             parts,
             memory: read_memory().unwrap_or_default(),
@@ -243,6 +241,7 @@ impl GaugeReading {
             ..GaugeReading::default()
         }
     }
+
     /// Use since `earlier`, as rates, because readings may be late.
     pub fn since(&self, earlier: &GaugeReading, second: u32) -> OsSample {
         let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
@@ -269,7 +268,17 @@ impl GaugeReading {
         let busiest = parts.values().map(|part| part.busy_ratio).reduce(f64::max);
         let device = earlier.device.zip(self.device).map(|(from, to)| {
             let whole = device_use(from, to, per_second);
-            DeviceUse { busy_ratio: busiest.unwrap_or(whole.busy_ratio), ..whole }
+            let Some(busy_ratio) = busiest else { return whole };
+            // Rounded once more, the whole could differ from the sum of its parts.
+            let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
+            DeviceUse {
+                reads: sum(|one| one.reads),
+                read_bytes: Bytes(sum(|one| one.read_bytes.0)),
+                writes: sum(|one| one.writes),
+                written_bytes: Bytes(sum(|one| one.written_bytes.0)),
+                busy_ratio,
+                ..whole
+            }
         });
         let [cpu, io, memory] = std::array::from_fn(|at| earlier.pressure[at].zip(self.pressure[at]));
         let share_of = |readings: Option<(Pressure, Pressure)>, total: fn(&Pressure) -> u64| {
@@ -298,7 +307,8 @@ impl GaugeReading {
                 memory_some: share_of(memory, some),
                 memory_full: share_of(memory, full),
             },
-            ..OsSample::default()
+            time: None,
+            waited: BTreeMap::new(),
         }
     }
 }

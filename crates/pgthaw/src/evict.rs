@@ -67,7 +67,6 @@ pub struct EvictArguments {
 
 pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let (named, selection) = (arguments.named(), arguments.selection.selection());
-    // Evicting everything would be harmful.
     if !arguments.all && named.databases.is_empty() && selection == Selection::default() {
         return Err(Error::NothingNamed.into());
     }

@@ -44,7 +44,7 @@ pub struct RelationActivity {
 
 answer!(row => RelationActivity {
     oid, schema, name, blocks, requests, scans, table, access_method;
-    kind: row.try_get::<Option<RelationKind>, _>("relkind")?.unwrap_or(RelationKind::Unknown),
+    kind: RelationKind::from_relkind(&row.try_get::<String, _>("relkind")?).unwrap_or(RelationKind::Unknown),
     rows: RowCounts::of(row)?,
     tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
 });

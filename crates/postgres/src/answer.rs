@@ -7,7 +7,7 @@ use sqlx::query::Query;
 use sqlx::{ColumnIndex, Decode, Postgres, Type, ValueRef as _};
 
 use super::error::OF_ENCODING;
-use super::{Error, RelationKind, Result};
+use super::{Error, Result};
 
 /// Timeout: catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -146,11 +146,10 @@ macro_rules! read_as_sqlx_does {
 
 read_as_sqlx_does!(bool, i32, i64, f64, Option<i32>, Option<i64>, Option<f64>);
 read_as_sqlx_does!(Vec<bool>, Vec<i32>, Vec<u8>, Vec<Vec<u8>>, Vec<String>, Option<Vec<String>>);
-// NULL counts as 0.
+// NULL counts as 0 in a plain number.
 read_as! {
     String: try_get_unchecked Text, |text| text.0;
     Option<String>: try_get_unchecked Option<Text>, |text| text.map(|text| text.0);
-    Option<RelationKind>: try_get_unchecked Text, |text| text.0.chars().next().and_then(RelationKind::from_relkind);
     u8: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0 as u8;
     u64: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0;
     u32: try_get_unchecked Option<Count>, |count| count.unwrap_or_default().0 as u32;
@@ -171,7 +170,6 @@ pub(super) trait Answer: Sized {
     fn of(row: &PgRow) -> Result<Self, sqlx::Error>;
 }
 
-/// Implements `Answer` by `columns`.
 macro_rules! answer {
     ($row:ident => $type:ident $columns:tt) => {
         impl $crate::answer::Answer for $type {

@@ -107,7 +107,7 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
 }
 
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
-    let kind: Option<RelationKind> = row.try_get("relkind")?;
+    let kind = RelationKind::from_relkind(&row.try_get::<String, _>("relkind")?);
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
     let (Some(kind), Some(path)) = (kind, path) else { return Ok(None) };
     let is_shared: bool = row.try_get("relisshared")?;
@@ -169,13 +169,13 @@ pub enum RelationKind {
 
 impl RelationKind {
     /// `None` without storage.
-    pub fn from_relkind(relkind: char) -> Option<RelationKind> {
+    pub fn from_relkind(relkind: &str) -> Option<RelationKind> {
         match relkind {
-            'r' => Some(RelationKind::Table),
-            'i' => Some(RelationKind::Index),
-            't' => Some(RelationKind::Toast),
-            'm' => Some(RelationKind::MaterializedView),
-            'S' => Some(RelationKind::Sequence),
+            "r" => Some(RelationKind::Table),
+            "i" => Some(RelationKind::Index),
+            "t" => Some(RelationKind::Toast),
+            "m" => Some(RelationKind::MaterializedView),
+            "S" => Some(RelationKind::Sequence),
             _ => None,
         }
     }

@@ -260,9 +260,11 @@ fn find_postmaster(facts: &ServerFacts, backend_pid: u32) -> Option<u32> {
 }
 
 answer!(row => ServerFacts {
-    version, version_num, cluster_name, block_size, segment_blocks, io_method, in_recovery, timeline, role, is_superuser;
+    version, version_num, cluster_name, block_size, io_method, in_recovery, timeline, role, is_superuser;
     system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
-    shared_buffers_bytes: Bytes(row.try_get("shared_buffers_bytes")?),
+    // Without these settings nothing could be computed.
+    segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
+    shared_buffers_bytes: Bytes(row.try_get::<i64, _>("shared_buffers_bytes")? as u64),
     data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
     io_direct: row.try_get::<Option<String>, _>("debug_io_direct")?.is_some_and(|what| has_data(&what)),
     lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),

@@ -260,7 +260,11 @@ pub struct CheckpointPulse {
 }
 
 answer!(row => CheckpointPulse {
-    timed, requested, write_ms, sync_ms, buffers, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes
+    write_ms, sync_ms, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes;
+    // A column that a later server calls differently is an error, not 0.
+    timed: row.try_get::<i64, _>("timed")?.max(0) as u64,
+    requested: row.try_get::<i64, _>("requested")?.max(0) as u64,
+    buffers: row.try_get::<i64, _>("buffers")?.max(0) as u64,
 });
 
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {

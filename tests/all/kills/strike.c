@@ -1,4 +1,5 @@
-/* Stops or kills pgthaw right after one of its calls on a cgroup or a connection, and notes all of them. For LD_PRELOAD. */
+/* Stops or kills pgthaw right after one of its calls on a cgroup or a connection, and notes all of them, a connection's with the
+   statement that it sent last. For LD_PRELOAD. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +38,22 @@ static void note(const char *call, const char *path)
         kill(getpid(), atoi(getenv("STRIKE_SIGNAL")));
 }
 
-static void note_descriptor(const char *call, int fd)
+/* PostgreSQL's messages: Query is Q, a length and the text; Parse is P, a length, a name, a zero byte and the text. */
+static void append_statement(char *path, size_t room, const unsigned char *bytes, size_t count)
+{
+    const unsigned char *text = bytes + 5, *end = bytes + count;
+    if (count < 6 || (bytes[0] != 'Q' && bytes[0] != 'P'))
+        return;
+    if (bytes[0] == 'P')
+        text += strnlen((const char *)text, end - text) + 1;
+    size_t length = strlen(path);
+    path[length++] = ' ';
+    for (; text < end && *text && length < room - 1; text++)
+        path[length++] = *text < ' ' ? ' ' : *text;
+    path[length] = 0;
+}
+
+static void note_descriptor(const char *call, int fd, const void *sent, size_t count)
 {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -45,6 +61,8 @@ static void note_descriptor(const char *call, int fd)
     if (length < 0)
         return;
     path[length] = 0;
+    if (sent && !strncmp(path, "socket:", 7))
+        append_statement(path, 300, sent, count);
     note(call, path);
 }
 
@@ -52,7 +70,7 @@ ssize_t write(int fd, const void *bytes, size_t count)
 {
     ssize_t done = syscall(SYS_write, fd, bytes, count);
     if (done > 0)
-        note_descriptor("write", fd);
+        note_descriptor("write", fd, NULL, 0);
     return done;
 }
 
@@ -60,7 +78,7 @@ ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
     ssize_t done = syscall(SYS_sendto, fd, bytes, count, flags, NULL, 0);
     if (done > 0)
-        note_descriptor("send", fd);
+        note_descriptor("send", fd, bytes, count);
     return done;
 }
 
@@ -68,7 +86,7 @@ ssize_t recv(int fd, void *bytes, size_t count, int flags)
 {
     ssize_t done = syscall(SYS_recvfrom, fd, bytes, count, flags, NULL, NULL);
     if (done > 0)
-        note_descriptor("recv", fd);
+        note_descriptor("recv", fd, NULL, 0);
     return done;
 }
 

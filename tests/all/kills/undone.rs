@@ -1,6 +1,6 @@
 //! Kills and stops where something could be left that only pgthaw's next call would undo: a limit on memory, a transaction, a lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use crate::servers::{self, TestServer, below, is_in_state, wait_until};
 use super::faults::build_library;
 use super::figures::Figures;
 
-/// A few calls of so many, spread over all of them, from 1. PGTHAW_KILLS_UNDONE is another number of calls, or `all`.
+/// A few of so many, spread over all of them, from 1. PGTHAW_KILLS_UNDONE is another number, or `all`.
 fn spread(calls: usize, few: usize) -> impl Iterator<Item = usize> {
     let wanted = std::env::var("PGTHAW_KILLS_UNDONE").map_or(few, |number| number.parse().unwrap_or(usize::MAX));
     let step = calls.div_ceil(wanted.max(1)).max(1);
@@ -74,6 +74,24 @@ impl Shim {
         let call = self.calls().get(number - 1).and_then(|call| Some(call.split_once(' ')?.0.to_owned()));
         Struck { child, call }
     }
+}
+
+/// The calls, from 1, at which a statement is sent or answered for the first time. Its numbers make no other statement of it.
+fn first_of_each_statement(calls: &[String]) -> Vec<usize> {
+    let mut sent: HashMap<&str, String> = HashMap::new();
+    let mut known = HashSet::new();
+    let mut points = Vec::new();
+    for (call, number) in calls.iter().zip(1..) {
+        let mut words = call.splitn(3, ' ');
+        let (kind, socket) = (words.next().unwrap(), words.next().unwrap());
+        if let Some(statement) = words.next() {
+            sent.insert(socket, statement.replace(|letter: char| letter.is_ascii_digit(), ""));
+        }
+        if known.insert((kind, sent.get(socket).cloned())) {
+            points.push(number);
+        }
+    }
+    points
 }
 
 struct Struck {
@@ -189,7 +207,8 @@ fn a_command_that_is_stopped_or_killed_after_any_statement_keeps_nothing_open() 
     for arguments in commands {
         let calls = shim.calls_of(prepare(&mut server, arguments), CONNECTIONS);
         assert!(calls.len() > 4, "{arguments:?}: {calls:?}");
-        for number in spread(calls.len(), 2) {
+        let points = first_of_each_statement(&calls);
+        for number in spread(points.len(), 2).map(|nth| points[nth - 1]) {
             for signal in [Signal::STOP, Signal::KILL] {
                 let command = prepare(&mut server, arguments);
                 let before = life_of(&server);

@@ -232,12 +232,17 @@ struct Seen {
 
 impl Apart {
     fn join(&mut self, pid: u32) {
-        let joined = self.isolation.join(pid);
-        self.trouble = self.trouble.take().or(joined.err().filter(|_| process::is_alive(pid)));
+        let failed = self.isolation.join(pid).err().filter(|_| process::is_alive(pid));
+        self.note(failed);
+    }
+
+    fn note(&mut self, failed: Option<Error>) {
+        self.trouble = self.trouble.take().or(failed);
     }
 
     fn look(&mut self, sessions: &Sessions, looks: u32) {
-        self.trouble = self.trouble.take().or(self.isolation.bound_cache(self.bound).err());
+        let failed = self.isolation.bound_cache(self.bound).err();
+        self.note(failed);
         if looks.is_multiple_of(LOOKS_PER_WAIT) {
             let others: Vec<u32> = sessions.others().into_iter().take(OTHERS_MAX).collect();
             self.waiting += u64::from(process::count_busy(&others).waiting);
@@ -274,7 +279,8 @@ impl Apart {
 
     fn limit(&mut self, step: Step) {
         let limit = self.share.next(step);
-        self.trouble = self.trouble.take().or(self.isolation.limit_reads(limit).err());
+        let failed = self.isolation.limit_reads(limit).err();
+        self.note(failed);
         self.shares.push(self.share.ratio);
     }
 

@@ -420,7 +420,7 @@ pub struct Journals {
 #[derive(Debug)]
 pub struct Journal {
     name: String,
-    _lock: File,
+    lock: File,
 }
 
 /// State left by ended runs. While this value exists, no other process cleans it up.
@@ -476,7 +476,7 @@ impl Journals {
             lock.lock().map_err(&failed)?;
             // Another process may have removed the file before it was locked.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
-                return Ok(Journal { name, _lock: lock });
+                return Ok(Journal { name, lock });
             }
         }
     }
@@ -567,7 +567,11 @@ impl Journals {
         if !lock_within(&turn, TURN_TRIES, TURN_PAUSE).map_err(self.failed("lock a file in"))? {
             return Ok(None);
         }
-        let own = own.map(|Journal { name, .. }| name);
+        // Else `is_locked` would find this run active.
+        let own = own.map(|Journal { name, lock }| {
+            drop(lock);
+            name
+        });
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
             return Ok(None);

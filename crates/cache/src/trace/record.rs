@@ -149,11 +149,14 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
         return Ok(());
     }
     let (time, kind, pid, job_bytes) = (Duration::ZERO, EventKind::Buffers, 0, Bytes(0));
-    for (relation, fork) in map.forks() {
-        let relation = FilmRelation::of(relation);
-        for blocks in runs(&fork.all_buffers()) {
-            let relation = Arc::clone(&relation);
-            writer.push(&Event { time, relation, fork: fork.fork, blocks, kind, pid, job_bytes })?;
+    for one in &map.relations {
+        // The writer knows a relation's texts by this pointer.
+        let of = FilmRelation::of(&one.relation);
+        for fork in &one.forks {
+            for blocks in runs(&fork.all_buffers()) {
+                let relation = Arc::clone(&of);
+                writer.push(&Event { time, relation, fork: fork.fork, blocks, kind, pid, job_bytes })?;
+            }
         }
     }
     Ok(())

@@ -267,10 +267,7 @@ impl Whose {
         let client = match is_server {
             // The job did not open sessions that began before pgthaw. Skipping them saves reading sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
-            // Walsenders have a client, such as pg_basebackup.
-            true if background_kind(&read_title(pid).unwrap_or_default()).is_some_and(|kind| kind != WALSENDER) => {
-                Client::Other
-            }
+            true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
             false if pid == command || self.family.contains_key(&pid) => Client::Member(pid),
             false if is_alive(pid) => Client::Other,
@@ -329,6 +326,12 @@ impl Whose {
         };
         if named.are(session) { Verdict::Wanted } else { Verdict::Other }
     }
+}
+
+/// Excludes walsenders, which have a client such as pg_basebackup.
+fn works_for_the_server(pid: u32) -> bool {
+    let title = read_title(pid).unwrap_or_default();
+    background_kind(&title).is_some_and(|kind| kind != WALSENDER)
 }
 
 fn is_child(pid: u32, parent: u32) -> bool {

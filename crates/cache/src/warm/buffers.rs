@@ -381,6 +381,7 @@ impl<'a> Loader<'a> {
     async fn apply(&self, job: &Job, open: &mut Option<(&'a str, Prewarmer)>) -> Result<u64> {
         let Want { database, now, fork, .. } = self.wants[job.want];
         if open.as_ref().is_none_or(|(of, _)| *of != database) {
+            // If this fails, the caller blames the database, not the fork.
             *open = None;
             *open = Some((database, Prewarmer::open(self.tier.server.connect_to(database).await?).await?));
         }

@@ -393,7 +393,6 @@ const CHUNKS_MAX: u64 = 1 << 25;
 
 #[derive(Debug, Default)]
 pub struct Chunks {
-    /// Path and length.
     files: Vec<(String, u64)>,
     /// Index in `files`, and number of the chunk in the file.
     order: Vec<(u32, u32)>,
@@ -500,10 +499,10 @@ struct Heat<'a> {
 impl Heat<'_> {
     fn of<'a>(map: &Map, directory: &'a DataDirectory) -> Heat<'a> {
         let evidence = Evidence::of(map);
-        let levels = map.forks().map(|(relation, fork)| {
-            let path = relation.path.segment_file(Path::new(""), fork.fork, 0);
+        let levels = map.forks().filter_map(|(relation, fork)| {
             let levels = heat::levels(fork, evidence, &(&fork.os | fork.all_buffers()));
-            (path.to_string_lossy().into_owned(), levels)
+            let path = || relation.path.segment_file(Path::new(""), fork.fork, 0).to_string_lossy().into_owned();
+            (!levels.is_empty()).then(|| (path(), levels))
         });
         Heat { directory, levels: levels.collect() }
     }
@@ -690,6 +689,19 @@ mod chunks_tests {
         assert!(order[8..].iter().all(|(path, _)| class_of(path) == 2) && order.len() == 10, "{order:?}");
         assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);
         assert_eq!(chunks.files.len(), 6);
+    }
+
+    #[test]
+    fn later_segments_have_the_heat_of_their_own_blocks() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = directory(root.path());
+        let mut fork = ForkMap::empty(Fork::Main, 2 * 131_072);
+        fork.buffers[5].insert_range(131_072 + 1024..131_072 + 2048);
+        let map = Map { buffers: TierState::Measured, ..map_of(vec![relation(2, fork)]) };
+        let heat = Heat::of(&map, &directory);
+        assert!(heat.class("base/5/2.1", 1) > i32::MIN);
+        let cold = [("base/5/2", 1), ("base/5/2.1", 0), ("base/5/2.2", 1), ("base/5/2.x", 1), ("base/5/2", 128)];
+        assert!(cold.iter().all(|(path, chunk)| heat.class(path, *chunk) == i32::MIN));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use clap::{ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, Parse
 
 use file::Setting;
 pub use file::{SettingsError, SettingsFile};
+use successors::RUN;
 pub use successors::{explain_refused, find_successor, is_option, list_gone};
 
 use super::{ConnectionArguments, PositionalArguments};
@@ -24,9 +25,6 @@ const CONNECTION: &str = "connection";
 
 /// Options of `run` that a settings file may not set, so that it cannot prevent the job.
 const TYPED_ONLY: [&str; 4] = ["film", "like", "output", "record-only"];
-
-/// Command that runs its job even if the settings are invalid.
-const RUN: &str = "run";
 
 /// Exits after help or clap's errors. `elsewhere` lists the other program's commands, whose tables are ignored.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{RUN, SettingsError};
+use super::SettingsError;
 use postgres::{keep_words, quote_argument};
 
-/// A row per removed command or option, or several options of a command: what was removed, and its replacement.
+/// A row per removed command or option, or several options of a command: their names, and the replacement.
 const GONE: &str = "\
 rows: `pgthaw map --rows` shows the same, and also has the options --riops and --hit
 restore --gentle --full-speed --max-rate: `pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB
@@ -67,6 +67,9 @@ pub fn list_gone() -> Vec<(String, &'static str)> {
     }
     all
 }
+
+/// Command that runs its job even if the settings are invalid.
+pub(super) const RUN: &str = "run";
 
 const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 

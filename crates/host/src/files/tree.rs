@@ -117,7 +117,6 @@ impl Tree {
         }
     }
 
-    /// Splits a path at its door.
     fn door_of<'a>(&self, below: &'a Path) -> Option<(PathBuf, &'a Path)> {
         let depth = |door: &&str| Path::new(door).components().count() + usize::from(door.ends_with('/'));
         let mut components = below.components();

@@ -9,8 +9,8 @@ use aya::programs::{BtfTracePoint, Program};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 
-use super::refusal;
 use crate::Error;
+use crate::error::refusal;
 use crate::time::{ProbeCost, ProgramCost};
 use host::linux::capability::{BPF_REMEDY, counts_program_time};
 use host::linux::process::has_kernel_pids;

@@ -42,8 +42,3 @@ fn missing<T>(_wanted: T) -> Error {
     let reason = "this pgthaw was built without the feature ebpf or without clang";
     refusal(reason, "install clang and build with the default features: cargo build --release")
 }
-
-fn refusal(reason: &str, remedy: &str) -> Error {
-    let (reason, remedy) = (reason.to_owned(), remedy.to_owned());
-    Error::Linux(host::linux::Error::Unavailable { what: "loading a BPF program", reason, remedy })
-}

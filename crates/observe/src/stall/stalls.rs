@@ -6,7 +6,6 @@ use crate::stall::sentence::{BLOCKED, Stall, StallKind, name_stall};
 use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
-/// With readings every `LOOK`.
 pub const STEPS_OF_SECOND: usize = 4;
 
 /// Time with which a stall is compared.

@@ -291,7 +291,8 @@ impl Watch {
             reductions: source.reductions.clone(),
             imperfect: span.imperfect,
             cost,
-            ..TimeReport::default()
+            remarks: Vec::new(),
+            recorded_ms: None,
         };
         Ok((report, span.failed, self.connection.is_some()))
     }

@@ -66,7 +66,6 @@ pub struct LastCheckpoint {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CheckpointWatch {
-    /// Time and counters of the last reading.
     before: Option<(u64, CheckpointPulse)>,
     phase: CheckpointPhase,
     /// Time and counters of the last reading before the current checkpoint.

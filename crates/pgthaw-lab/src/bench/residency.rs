@@ -10,7 +10,7 @@ use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 
 /// Equal pieces of a relation in its strip: as many as a report can draw.
-const PIECES: u64 = 64;
+const PIECES: usize = 64;
 
 /// The report draws only the largest relations.
 const RELATIONS: usize = 12;
@@ -25,14 +25,14 @@ pub struct StripRelation {
 impl StripRelation {
     /// `buffers`: all used buffers; empty if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip> {
-        let mut os = Vec::new();
+        let (mut os, mut in_buffers) = (vec![0; PIECES], vec![0; PIECES]);
         let mut segment_start = 0;
         for segment in 0.. {
             let Some(file) = cache.open(&self.relation.path.segment_file(data, Fork::Main, segment))? else { break };
-            for run in read_resident_pages(file.as_ref(), cache.page_bytes())? {
-                let bytes = |page: u64| segment_start + (page * cache.page_bytes()).min(file.size_bytes());
-                os.push((bytes(run.start), bytes(run.end)));
-            }
+            let bytes = |page: u64| segment_start + (page * cache.page_bytes()).min(file.size_bytes());
+            let runs = read_resident_pages(file.as_ref(), cache.page_bytes())?;
+            let resident: Vec<(u64, u64)> = runs.iter().map(|run| (bytes(run.start), bytes(run.end))).collect();
+            add_bytes(&mut os, self.total_bytes.0, &resident);
             segment_start += file.size_bytes();
         }
         let path = &self.relation.path;
@@ -42,8 +42,9 @@ impl StripRelation {
         };
         let starts = buffers.iter().filter(is_own).map(|buffer| u64::from(buffer.block) * self.block_bytes);
         let buffers: Vec<(u64, u64)> = starts.map(|start| (start, start + self.block_bytes)).collect();
-        let shares = |resident: &[(u64, u64)]| compute_shares(self.total_bytes.0, resident);
-        Ok(ResidencyStrip { os: shares(&os), buffers: shares(&buffers) })
+        add_bytes(&mut in_buffers, self.total_bytes.0, &buffers);
+        let shares = |pieces: &[u64]| compute_shares(self.total_bytes.0, pieces);
+        Ok(ResidencyStrip { os: shares(&os), buffers: shares(&in_buffers) })
     }
 
     pub fn size(&self) -> (String, Bytes) {
@@ -96,7 +97,6 @@ pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
     Ok(chosen)
 }
 
-/// Of the running server.
 pub async fn read_strips(lab: &Lab, before: &[(StripRelation, ResidencyStrip)]) -> Result<Vec<ResidencyStrip>> {
     if before.is_empty() {
         return Ok(Vec::new());
@@ -108,25 +108,40 @@ pub async fn read_strips(lab: &Lab, before: &[(StripRelation, ResidencyStrip)]) 
     before.iter().map(|(one, _)| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
 
-/// Resident shares of the relation's pieces. No two of the byte ranges overlap.
-fn compute_shares(total: u64, resident: &[(u64, u64)]) -> Vec<f32> {
-    let edge = |index: u64| (u128::from(total) * u128::from(index) / u128::from(PIECES)) as u64;
-    let share = |index: u64| {
-        let (from, to) = (edge(index), edge(index + 1));
+/// Adds the resident bytes of each piece of a relation. No two of the byte ranges overlap.
+fn add_bytes(pieces: &mut [u64], total: u64, resident: &[(u64, u64)]) {
+    for (piece, index) in pieces.iter_mut().zip(0..) {
+        let (from, to) = (edge(total, index), edge(total, index + 1));
         let within = |(start, end): &(u64, u64)| (*end).min(to).saturating_sub((*start).max(from));
-        let bytes: u64 = resident.iter().map(within).sum();
-        if from == to { 0.0 } else { bytes as f32 / (to - from) as f32 }
+        *piece += resident.iter().map(within).sum::<u64>();
+    }
+}
+
+fn compute_shares(total: u64, pieces: &[u64]) -> Vec<f32> {
+    let share = |(bytes, index): (&u64, u64)| match edge(total, index + 1) - edge(total, index) {
+        0 => 0.0,
+        length => *bytes as f32 / length as f32,
     };
-    (0..PIECES).map(share).collect()
+    pieces.iter().zip(0..).map(share).collect()
+}
+
+fn edge(total: u64, piece: u64) -> u64 {
+    (u128::from(total) * u128::from(piece) / PIECES as u128) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shares_of(total: u64, resident: &[(u64, u64)]) -> Vec<f32> {
+        let mut pieces = vec![0; PIECES];
+        add_bytes(&mut pieces, total, resident);
+        compute_shares(total, &pieces)
+    }
+
     #[test]
     fn a_range_falls_into_the_pieces_it_covers() {
-        let shares = compute_shares(6400, &[(0, 100), (150, 300), (6350, 9999)]);
+        let shares = shares_of(6400, &[(0, 100), (150, 300), (6350, 9999)]);
         assert_eq!(shares[..4], [1.0, 0.5, 1.0, 0.0]);
         assert_eq!(shares[63], 0.5);
         assert_eq!(shares.iter().map(|share| share * 100.0).sum::<f32>(), 300.0);
@@ -134,14 +149,14 @@ mod tests {
 
     #[test]
     fn a_relation_smaller_than_a_strip_has_empty_pieces() {
-        let shares = compute_shares(10, &[(0, 10)]);
+        let shares = shares_of(10, &[(0, 10)]);
         assert_eq!(shares.iter().filter(|share| **share == 1.0).count(), 10);
         assert_eq!(shares.len(), 64);
-        assert_eq!(compute_shares(0, &[]), [0.0; 64]);
+        assert_eq!(shares_of(0, &[]), [0.0; 64]);
     }
 
     #[test]
     fn a_huge_relation_does_not_overflow() {
-        assert!(compute_shares(32 << 40, &[(0, 32 << 40)]).iter().all(|share| *share == 1.0));
+        assert!(shares_of(32 << 40, &[(0, 32 << 40)]).iter().all(|share| *share == 1.0));
     }
 }

@@ -436,7 +436,6 @@ type Key = (u32, u32, u32, Fork);
 
 #[derive(Clone, Debug, Default)]
 pub struct FormerBuffers {
-    /// All buffers, and the hot ones.
     forks: HashMap<Key, [RoaringBitmap; 2]>,
     pub blocks: u64,
     pub hot_blocks: u64,

@@ -101,8 +101,7 @@ async fn run_one(
     let maker = SiteMaker::new(options, work)?;
     if let Some(earlier) = &options.earlier {
         earlier.check_ground(maker.first_programs(), &options.asked.place)?;
-        let is_of = |left: &Finding, point: &Point| matches!(left, Finding::StrategyLeftOut { strategy, .. } if *strategy == point.strategy);
-        let can_run = |point: &Point| !earlier.run.verdicts.iter().any(|verdict| is_of(&verdict.finding, point));
+        let can_run = |point: &Point| !is_left_out(&earlier.run, point);
         if earlier.finished.len() >= plan_turns(&options.asked.sweep, 0, can_run).len() {
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
@@ -357,6 +356,12 @@ fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
         known.retain(|one| name(one) != name(&making));
         known.push(making);
     }
+}
+
+fn is_left_out(run: &SweepRun, point: &Point) -> bool {
+    let is_it =
+        |left: &Finding| matches!(left, Finding::StrategyLeftOut { strategy, .. } if *strategy == point.strategy);
+    run.verdicts.iter().any(|verdict| is_it(&verdict.finding))
 }
 
 impl Earlier {

@@ -37,7 +37,6 @@ pub struct Started {
     pub strips: Vec<(StripRelation, ResidencyStrip)>,
 }
 
-/// Of the running server.
 pub type Limits = (Vec<ReadAhead>, Option<DiskLimit>);
 
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::resident::{Looker, compute_bound};
 use super::start::{Snapshots, Started, Starter, WarmSnapshot, warm_key};
 use super::warmer::plan_launch;
 use crate::lab::{
-    GroundFacts, Lab, LoadFigures, Look, ScriptCopies, Site, SiteKey, Work, connect, read_final_look, read_look,
-    read_tables, read_unchanged, ready_load,
+    CONTROL_DATABASE, GroundFacts, Lab, LoadFigures, Look, ScriptCopies, Site, SiteKey, Work, connect, read_final_look,
+    read_look, read_tables, read_unchanged, ready_load,
 };
 use crate::study::{
     Brought, DatabaseKey, Disk, Error, Exceeded, Job, Measured, Point, RelationResidency, ResidencyStrip, Result,
@@ -23,10 +23,10 @@ use host::failure::Explain as _;
 use host::linux::read_ahead::ReadAhead;
 use host::units::Bytes;
 use model::Judgement;
-use observe::time::{ACCOUNT_DEAR, TimeSampler, TimedServer, WaitNames};
-use observe::{Cadence, WaitSample, WaitSampler, Waits, open_time_source};
+use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer, WaitNames};
+use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
-use postgres::{ServerStatistics, read_backend_pid};
+use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
 /// Time limit in seconds of a trial that runs a fixed number of transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
@@ -91,7 +91,7 @@ impl TrialSetup<'_> {
         let (server, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let names = WaitNames::of_server(server.facts.version_num, &mut observer).await;
-        let time = self.open_time(lab, observer_pid, names).await?;
+        let time = self.open_time(lab, observer_pid, names)?;
         let looks = WaitSampler::start(observer);
         let launch = warm.map_or(Ok(None), |warm| plan_launch(strategy, lab, &warm.snapshots, &disk))?;
         let is_own_script = self.sweep.has_own_script(point);
@@ -137,13 +137,27 @@ impl TrialSetup<'_> {
         warm.snapshots.place_films(disk)
     }
 
-    async fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
+    fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
         }
         let (runtime, postmaster_pid) = (Handle::current(), lab.postmaster_pid());
-        let (_, connection) = connect(lab).await?;
-        let open = move || runtime.block_on(open_time_source(None, Some(postmaster_pid), connection, None));
+        let options = lab.cluster.connect_options(CONTROL_DATABASE);
+        let open = move || {
+            let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
+            // Connects only without a local source: queries would count for the trial.
+            let looks = async {
+                let server = Server::connect(&options).await?;
+                let mut connection = server.connect_to(&server.database).await?;
+                apply_no_session_limits(&mut connection).await?;
+                SqlLooks::start(connection, None).await
+            };
+            let source = match source {
+                Some(source) => source,
+                None => Box::new(runtime.block_on(looks)?),
+            };
+            Ok((source, refused))
+        };
         let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.run.machine.cores));
         let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), names, budget };
         Ok(Some(TimeSampler::open(server, open)?))
@@ -257,7 +271,9 @@ impl TrialSetup<'_> {
                 device_reads: Some(measured.seconds.iter().map(|second| second.counters.device_reads).sum()),
                 own_bytes: own.map(|(bytes, _)| bytes),
                 own_seconds: own.map(|(_, seconds)| seconds),
-                ..seen.brought.clone()
+                resident_after_seconds: seen.brought.resident_after_seconds,
+                buffers_after_seconds: seen.brought.buffers_after_seconds,
+                resident_bytes: seen.brought.resident_bytes,
             };
             let bound_seconds = bound.map(|bound| bound.seconds);
             let figures = WarmingFigures {

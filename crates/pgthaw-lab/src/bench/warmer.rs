@@ -218,7 +218,6 @@ pub fn pgfincore_take_sql() -> String {
 
 const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 
-/// Of the films of the study's job.
 const LABEL: &str = "job";
 
 #[derive(Debug, Default)]
@@ -226,7 +225,6 @@ pub struct WarmSnapshots {
     directory: PathBuf,
     /// The pages in pgthaw's snapshot; empty without one.
     pub wanted: Arc<Wanted>,
-    /// The study's job; empty without one.
     job: Vec<String>,
     /// Films of the job by disk: the speed of a cold job depends on the device's limits.
     films: BTreeMap<String, PathBuf>,

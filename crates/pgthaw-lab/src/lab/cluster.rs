@@ -57,6 +57,9 @@ pub struct Lab {
     database_oid: Option<u32>,
 }
 
+/// With the index of its relation.
+pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);
+
 impl Lab {
     /// Stops the lab server to borrow its cluster, which is not started.
     pub fn borrow(programs: &Programs, data_directory: &DataDirectory) -> Result<Lab> {
@@ -160,7 +163,7 @@ impl Lab {
     }
 
     /// Returns each file with the index of its relation in `first_segments`.
-    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<(Option<usize>, Box<dyn CachedFile>)>> {
+    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {
             visit_files(&directory, &mut |path| {

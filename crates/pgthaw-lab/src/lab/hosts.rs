@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::cluster::Lab;
+use super::generator::{Generator, LoadFigures, new_latencies};
 use super::launch::{Start, Stop, Work, complaints_of, kill_group, read_lossy, read_paces};
-use super::load::{Generator, LoadFigures, new_latencies};
 use crate::study::{Error, Generators, Latencies, Result, TrialGenerator, TrialGenerators};
 use host::files::read_at_most;
 use host::linux::{MachineIdentity, clock, read_identity};
@@ -482,8 +482,7 @@ impl Session {
                 trips.push(ClockOffset::of(asked_ns, there_ns, heard.wall_ns));
             }
         }
-        let quickest = trips.into_iter().flatten().min_by_key(|trip| trip.uncertainty_ns);
-        quickest.ok_or_else(|| self.failure("this host's clock was set back"))
+        ClockOffset::quickest(trips).ok_or_else(|| self.failure("this host's clock was set back"))
     }
 
     pub fn read_report(&self) -> String {
@@ -623,6 +622,11 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
+    /// The least uncertain. `None` if the clock was set back in each.
+    fn quickest(trips: Vec<Option<ClockOffset>>) -> Option<ClockOffset> {
+        trips.into_iter().flatten().min_by_key(|trip| trip.uncertainty_ns)
+    }
+
     /// From one query, in nanoseconds since 1970; `there_ns` is by the other host's clock. `None` if this host's clock was
     /// set back meanwhile.
     fn of(asked_ns: i64, there_ns: i64, answered_ns: i64) -> Option<ClockOffset> {
@@ -855,6 +859,8 @@ mod session_tests {
         assert_eq!(found[1].offset_ns, 4_900);
         // The clock was set back during the round trip.
         assert_eq!(ClockOffset::of(5, 0, 4), None);
+        assert_eq!(ClockOffset::quickest([found.map(Some).to_vec(), vec![None]].concat()), Some(found[1]));
+        assert_eq!(ClockOffset::quickest(vec![None]), None);
     }
 
     proptest! {

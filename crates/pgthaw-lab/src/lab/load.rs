@@ -3,57 +3,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cluster::{Lab, run_statement};
+use super::generator::{Generator, LoadFigures, new_latencies};
 use super::hosts::Fleet;
 use super::launch::{Launch, Running, Start, Work, program_error, read_paces};
 use super::server::connect;
-use crate::study::{Error, Latencies, Result, Sweep, TrialGenerators};
+use crate::study::{Error, Result, Sweep};
 use host::linux::clock;
 use observe::WORKLOAD_ROLE;
 use pgbench::{PgbenchOutcome, parse_report};
 use postgres::{Load, Pgbench, visit_transactions};
-
-const LEAD: Duration = Duration::from_millis(100);
-
-/// Dropping it ends the load.
-pub trait Generator: Debug + Send {
-    /// `asked` names the user's scripts, not their copies.
-    fn command(&self, lab: &Lab, asked: &Load) -> Result<String>;
-
-    fn lead(&self) -> Duration {
-        LEAD
-    }
-
-    /// Returns the processes on this host that will produce the load.
-    fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
-
-    fn go(&mut self) {}
-
-    /// Time from boot to the load's end; `None` while it runs.
-    fn poll(&mut self) -> Result<Option<Duration>>;
-
-    /// Transactions in progress complete.
-    fn end_early(&mut self);
-
-    /// Transactions in each second reported so far.
-    fn read_paces(&self) -> Vec<f64>;
-
-    fn failure(&self) -> Error;
-
-    /// Reads the figures of a load that has ended.
-    fn finish(self: Box<Self>, load: &Load) -> Result<LoadFigures>;
-}
-
-#[derive(Debug)]
-pub struct LoadFigures {
-    pub latencies: Latencies,
-    pub outcome: PgbenchOutcome,
-    /// `None` if pgbench ran on this host.
-    pub generators: Option<TrialGenerators>,
-}
-
-pub fn new_latencies(load: &Load) -> Latencies {
-    Latencies::new(load.scripts.iter().map(|(script, _)| script.name()).collect(), load.rate.is_some())
-}
 
 #[derive(Debug)]
 struct NoLoad;

@@ -20,40 +20,40 @@ pub enum ExportTable {
 
 // Columns of the views, with type. Append new ones at the end.
 const POINTS: &str = "\
-    sweep_id text, number integer, scale integer, clients integer, jobs integer, script text, rate float, \
-    latency_limit_ms float, start_asked text, strategy text, disk text, file_system text, server text, \
-    database text, side text, variables text, point_settings text, trials integer, tps_median float, \
-    tps_min float, tps_max float, worst_second_tps float, query_mode text, memory_bytes integer, places text, \
-    seconds integer, transactions integer, total_transactions integer, connect integer";
+    sweep_id:text number:integer scale:integer clients:integer jobs:integer script:text rate:float \
+    latency_limit_ms:float start_asked:text strategy:text disk:text file_system:text server:text \
+    database:text side:text variables:text point_settings:text trials:integer tps_median:float \
+    tps_min:float tps_max:float worst_second_tps:float query_mode:text memory_bytes:integer places:text \
+    seconds:integer transactions:integer total_transactions:integer connect:integer";
 
 const TRIALS: &str = "\
-    sweep_id text, question text, number integer, repeat integer, position integer, started_at text, \
-    scale integer, clients integer, jobs integer, script text, rate float, latency_limit_ms float, \
-    start_asked text, start_verdict text, strategy text, disk text, file_system text, server text, \
-    database text, server_version text, side text, variables text, point_settings text, lasted_seconds float, \
-    tps float, worst_second_tps float, checkpoint_cycles integer, cycle_tps float, latency_us_p50 integer, \
-    latency_us_p95 integer, latency_us_p99 integer, latency_us_p999 integer, transactions integer, \
-    failed integer, skipped integer, late integer, retried integer, retries integer, device_read_bytes integer, \
-    device_writes_per_second float, device_written_bytes integer, failure text, warm_after_seconds float, \
-    bound_seconds float, served_until_warm integer, warm_tps float, run_started_at text, hostname text, \
-    bound_ratio float, steady_tps float, to_50_seconds float, to_90_seconds float, to_95_seconds float, \
-    ended_after_seconds float, issued_bytes integer, strategy_failure text, wanted_bytes integer, \
-    resident_after_seconds float, buffers_after_seconds float, cpu_seconds float, device_reads integer, \
-    checkpoints_timed integer, checkpoints_requested integer, buffers_checkpoint integer, \
-    buffers_clean integer, buffers_backend integer, maxwritten_clean integer, buffers_alloc integer, \
-    device_reads_per_second float, device_reads_per_second_max float, device_bytes_per_write float, \
-    server_cpu_us_per_transaction float, ended_at text, query_mode text, memory_bytes integer, places text, \
-    load_seconds float, whole_seconds float";
+    sweep_id:text question:text number:integer repeat:integer position:integer started_at:text \
+    scale:integer clients:integer jobs:integer script:text rate:float latency_limit_ms:float \
+    start_asked:text start_verdict:text strategy:text disk:text file_system:text server:text \
+    database:text server_version:text side:text variables:text point_settings:text lasted_seconds:float \
+    tps:float worst_second_tps:float checkpoint_cycles:integer cycle_tps:float latency_us_p50:integer \
+    latency_us_p95:integer latency_us_p99:integer latency_us_p999:integer transactions:integer \
+    failed:integer skipped:integer late:integer retried:integer retries:integer device_read_bytes:integer \
+    device_writes_per_second:float device_written_bytes:integer failure:text warm_after_seconds:float \
+    bound_seconds:float served_until_warm:integer warm_tps:float run_started_at:text hostname:text \
+    bound_ratio:float steady_tps:float to_50_seconds:float to_90_seconds:float to_95_seconds:float \
+    ended_after_seconds:float issued_bytes:integer strategy_failure:text wanted_bytes:integer \
+    resident_after_seconds:float buffers_after_seconds:float cpu_seconds:float device_reads:integer \
+    checkpoints_timed:integer checkpoints_requested:integer buffers_checkpoint:integer \
+    buffers_clean:integer buffers_backend:integer maxwritten_clean:integer buffers_alloc:integer \
+    device_reads_per_second:float device_reads_per_second_max:float device_bytes_per_write:float \
+    server_cpu_us_per_transaction:float ended_at:text query_mode:text memory_bytes:integer places:text \
+    load_seconds:float whole_seconds:float";
 
 const SECONDS: &str = "\
-    sweep_id text, number integer, repeat integer, scale integer, clients integer, script text, \
-    latency_limit_ms float, start_asked text, strategy text, file_system text, server text, database text, \
-    second integer, wall_ms integer, transactions integer, latency_us_mean float, latency_us_min integer, \
-    latency_us_max integer, foreground_read_bytes integer, device_read_bytes integer, device_reads integer, \
-    os_resident_bytes integer, generator_cpu_seconds float, busiest_thread_cpu_seconds float, \
-    server_cpu_seconds float, server_run_delay_seconds float, processors_busy_seconds float, \
-    device_writes integer, device_written_bytes integer, device_queue float, dirty_bytes integer, \
-    writeback_bytes integer, pressure_io_some float, latency_us_deviation float";
+    sweep_id:text number:integer repeat:integer scale:integer clients:integer script:text \
+    latency_limit_ms:float start_asked:text strategy:text file_system:text server:text database:text \
+    second:integer wall_ms:integer transactions:integer latency_us_mean:float latency_us_min:integer \
+    latency_us_max:integer foreground_read_bytes:integer device_read_bytes:integer device_reads:integer \
+    os_resident_bytes:integer generator_cpu_seconds:float busiest_thread_cpu_seconds:float \
+    server_cpu_seconds:float server_run_delay_seconds:float processors_busy_seconds:float \
+    device_writes:integer device_written_bytes:integer device_queue:float dirty_bytes:integer \
+    writeback_bytes:integer pressure_io_some:float latency_us_deviation:float";
 
 /// Columns of each export. For seconds, also one column for each measure that the view `sweep_seconds` lacks.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {

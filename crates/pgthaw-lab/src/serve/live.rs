@@ -88,7 +88,7 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        let _ = self.directory.remove_file(&format!("{}.{BOARD}", self.sweep_id));
+        let _ = self.directory.remove_file(format!("{}.{BOARD}", self.sweep_id));
     }
 }
 

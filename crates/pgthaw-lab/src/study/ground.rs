@@ -260,7 +260,7 @@ host::named!(Part);
 
 impl Part {
     pub fn log_name(self) -> &'static str {
-        self.get_str("log").unwrap_or_default()
+        self.get_str("log").unwrap_or_else(|| unreachable!("{self:?} has no log"))
     }
 
     /// `None` for a part in a tablespace.

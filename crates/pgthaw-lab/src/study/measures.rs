@@ -81,7 +81,6 @@ const fn lines(id: &'static str, title: &'static str) -> Panel {
     Panel { id, title, is_stack: false }
 }
 
-/// A field of `time`, `device` or `pressure`.
 macro_rules! part {
     ($part:ident.$field:ident, $unit:expr, $doc:expr) => {
         measure(concat!(stringify!($part), "_", stringify!($field)), $unit, $doc, |s| $part(s)?.$field.into())

@@ -220,8 +220,14 @@ impl Point {
     }
 
     pub fn value(&self, axis: &str) -> Option<String> {
-        let value = self.values().into_iter().find(|(known, _)| known == axis).map(|(_, value)| value);
-        value.or_else(|| (axis == CONNECT).then(|| self.connect.to_string()))
+        if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
+            return (fixed.value)(self);
+        }
+        if axis == SIDE {
+            return self.side.clone();
+        }
+        let value = self.variables.iter().chain(&self.settings).find(|(known, _)| known == axis);
+        value.map(|(_, value)| value.clone()).or_else(|| (axis == CONNECT).then(|| self.connect.to_string()))
     }
 
     pub fn values(&self) -> Vec<(String, String)> {

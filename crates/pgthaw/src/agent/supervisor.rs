@@ -241,8 +241,7 @@ impl Agent {
             Err(error) => {
                 (self.session, self.look) = (None, None);
                 let is_in_container = self.arguments.place.connection.container.is_some();
-                self.next_connect =
-                    Instant::now().checked_add(if is_in_container { RETRY_IN_CONTAINER } else { RETRY });
+                self.next_connect = Some(Instant::now() + if is_in_container { RETRY_IN_CONTAINER } else { RETRY });
                 self.fail("connect", describe(&error));
                 if !self.running.as_ref().is_some_and(|running| running.step.is_warming()) {
                     self.enter(AgentState::Waiting);
@@ -269,7 +268,7 @@ impl Agent {
         };
         let look = read_server_look(connection).await?;
         if look.in_recovery && is_due(self.next_peek) {
-            self.next_peek = Instant::now().checked_add(RECEIVE_INTERVAL);
+            self.next_peek = Some(Instant::now() + RECEIVE_INTERVAL);
             // The step `Receive` reports errors.
             let state = read_warm_state(connection).await.ok().flatten();
             if state.is_some_and(|state| Some(state.taken_at) != lock(&self.status).snapshot_taken_at) {
@@ -406,7 +405,7 @@ impl Agent {
         if let Some(ended) = self.recorder.take_if(|recorder| recorder.task.is_finished()) {
             let answer = ended.task.await.unwrap_or_else(|error| Err(error.to_string()));
             self.fail(HISTORY, answer.map_or_else(|error| error, |_| "it ended".to_owned()));
-            self.next_record = Instant::now().checked_add(RECORD_PAUSE);
+            self.next_record = Some(Instant::now() + RECORD_PAUSE);
         }
         match &self.recorder {
             Some(recorder) if recorder.started.elapsed() > RECORDS => self.succeed(HISTORY),
@@ -440,10 +439,10 @@ impl Agent {
         let rest = (read_steps_time().saturating_sub(processor_time) * REST).min(REST_MAX);
         let every = self.arguments.every;
         match &step {
-            Step::Take => self.next_take = Instant::now().checked_add(every.unwrap_or(rest.max(EVERY))),
+            Step::Take => self.next_take = Some(Instant::now() + every.unwrap_or(rest.max(EVERY))),
             Step::Receive => {
                 let pause = RECEIVE_INTERVAL.max(rest.min(every.unwrap_or(REST_MAX)));
-                self.next_receive = Instant::now().checked_add(pause);
+                self.next_receive = Some(Instant::now() + pause);
             }
             Step::Share(_) if every.is_none() => self.next_take = self.next_take.map(|at| at + rest),
             Step::Share(_) | Step::Record(_) => {}
@@ -458,7 +457,7 @@ impl Agent {
         }
         if matches!(step, Step::Warm { .. }) && stopped.is_none() {
             self.warm_tries += 1;
-            self.next_warm = Instant::now().checked_add(WARM_PAUSE);
+            self.next_warm = Some(Instant::now() + WARM_PAUSE);
             lock(&self.status).is_restored = answer.is_ok() || self.warm_tries >= WARM_TRIES;
         }
         match answer {

@@ -37,9 +37,9 @@ pub struct Prediction {
 }
 
 pub async fn run(mut arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let figures: Numbers = arguments.figures().parse().map_err(Error::Figures)?;
     arguments.connection = arguments.named();
     arguments.connection.complete_printed_commands();
+    let figures: Numbers = arguments.figures().parse().map_err(Error::Figures)?;
     let canvas = Canvas::of_stdout(false);
     if let Some(name) = &arguments.film {
         let prediction = film::predict_job(name, &arguments, &figures).await?;

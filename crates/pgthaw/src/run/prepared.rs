@@ -74,7 +74,7 @@ pub struct Prepared {
     progress: Arc<Progress>,
     others: Option<Others>,
     asked: OwnTransactions,
-    /// Work beside the running job.
+    /// The preload beside the running job.
     assist: Option<JoinHandle<Planned>>,
     beside: Option<Beside>,
     shows_progress: bool,

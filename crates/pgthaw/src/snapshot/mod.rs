@@ -298,10 +298,11 @@ pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow:
     };
     let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
     let block_size = after.source.block_size;
-    let answer = render_difference_json(&difference, block_size, since.as_ref());
-    terminal::print_answer(&answer, output.json, || {
-        let table = render_difference(&difference, block_size, arguments.top, Canvas::of_stdout(false));
-        since.iter().flat_map(render_selected).chain([table]).collect::<Vec<_>>().join("\n")
-    })?;
+    // As JSON every relation has a value, changed or not.
+    if output.json {
+        return Ok(terminal::print_json(&render_difference_json(&difference, block_size, since.as_ref()))?);
+    }
+    let table = render_difference(&difference, block_size, arguments.top, Canvas::of_stdout(false));
+    terminal::print_line(&since.iter().flat_map(render_selected).chain([table]).collect::<Vec<_>>().join("\n"));
     Ok(())
 }

@@ -8,8 +8,8 @@ use observe::{BUCKETS, Statistic};
 /// Increased when a column's meaning changes.
 const FORMAT_VERSION: u32 = 1;
 
-const COLUMNS: &str = "kind text, second integer, until_ns integer, who text, part text, detail text, name text, \
-    count integer, total_ns integer, min_ns integer, max_ns integer";
+const COLUMNS: &str = "kind:text second:integer until_ns:integer who:text part:text detail:text name:text \
+    count:integer total_ns:integer min_ns:integer max_ns:integer";
 
 const BUCKET_NAMES: &str = "bucket_00 bucket_01 bucket_02 bucket_03 bucket_04 bucket_05 bucket_06 bucket_07 bucket_08 bucket_09 \
     bucket_10 bucket_11 bucket_12 bucket_13 bucket_14 bucket_15 bucket_16 bucket_17 bucket_18 bucket_19 bucket_20 bucket_21 \

@@ -107,7 +107,6 @@ const GAP_CELLS: usize = 2;
 /// Names are shortened to this width before columns are dropped.
 const NAME_CELLS: usize = 34;
 
-/// A report has no unfinished waits.
 fn ended(report: &TimeReport, named: &NamedStatistic) -> TopStatistic {
     let share = report.lived.shares()(&named.place, named.statistic.total_ns);
     TopStatistic { named: named.clone(), share, open: 0, open_ns: 0 }

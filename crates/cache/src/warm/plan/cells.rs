@@ -48,13 +48,13 @@ impl Cells {
     }
 
     pub fn runs(&self, coldest: u8) -> impl Iterator<Item = Run> {
-        let is_wanted = move |cell: &u8| *cell > coldest && *cell != RESIDENT;
+        let is_hot = move |cell: &u8| *cell > coldest && *cell != RESIDENT;
         let mut before: Option<usize> = None;
         let mut at = 0;
         std::iter::from_fn(move || {
-            let start = at + self.cells[at..].iter().position(is_wanted)?;
+            let start = at + self.cells[at..].iter().position(is_hot)?;
             let rest = &self.cells[start..];
-            let end = start + rest.iter().position(|cell| !is_wanted(cell)).unwrap_or(rest.len());
+            let end = start + rest.iter().position(|cell| !is_hot(cell)).unwrap_or(rest.len());
             let gap = before.map(|before| &self.cells[before..start]).filter(|gap| !gap.contains(&RESIDENT));
             (before, at) = (Some(end), end);
             Some(Run { start: start as u64, end: end as u64, gap: gap.map(|gap| gap.len() as u16) })

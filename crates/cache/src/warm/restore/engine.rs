@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
-use super::Restore;
 use super::open_files::{OpenFiles, Splits};
-use super::os_tier::OsTier;
 use super::request::Planned;
+use super::task::{OsTier, Restore};
 use crate::files::numbers;
 use crate::warm::plan::{Mix, Plan, Read};
 use crate::warm::receipt::MemoryReceipt;
@@ -99,7 +98,6 @@ impl Outcome {
     }
 }
 
-/// Issues the reads of `plan`, which took `planning`.
 pub fn run(tier: &OsTier<'_>, forks: &[Planned], plan: &Plan, planning: Duration, resident_bytes: Bytes) -> Outcome {
     let started = Instant::now();
     tier.restore.governor.begin_plan(plan.forecast().read_bytes);
@@ -255,9 +253,9 @@ impl Work<'_> {
             let mut outcome = lock(&self.outcome);
             let let_go = self.tier.let_go(self.forks, self.plan, &mut outcome.brought);
             outcome.memory.add(let_go);
-            drop(outcome);
-            // Missing pages no longer prove short memory.
+            // Missing pages no longer prove short memory. Others who look wait for the outcome before they take a sample.
             *lock(&self.staying) = Staying::default();
+            drop(outcome);
             if !self.has_room(read_bytes) {
                 self.tier.restore.host.control.stop_os(StopReason::NoMemory);
             }

@@ -89,6 +89,24 @@ struct Seen {
     receipt: TrafficReceipt,
 }
 
+/// Time over which a bandwidth is measured, and the totals at its start.
+#[derive(Clone, Copy)]
+struct Span {
+    start: Instant,
+    before: Given,
+    /// Before the measurement: a limit gives more at first.
+    is_burst: bool,
+}
+
+/// Small reads measure something else than the device's bandwidth, and so do reads that others crowd out.
+fn measured_beside(load: Load, is_large: bool, is_pushed: bool) -> Option<Beside> {
+    match load {
+        _ if !is_large => None,
+        Load::Idle => Some(Beside::Nobody),
+        _ => is_pushed.then_some(Beside::OthersPushed),
+    }
+}
+
 impl Governor {
     pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: PlannedDevice) -> Governor {
         let bandwidth = device.profile.bandwidth;
@@ -320,20 +338,13 @@ impl Governor {
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
-    /// Takes and returns the start of a time span, the totals at that time, and whether it is the burst before a
-    /// measurement.
-    fn measure(
-        &self,
-        span: Option<(Instant, Given, bool)>,
-        load: Load,
-        allowed: Allowed,
-    ) -> Option<(Instant, Given, bool)> {
+    fn measure(&self, span: Option<Span>, load: Load, allowed: Allowed) -> Option<Span> {
         if allowed.rate.is_some() {
             return None;
         }
         let now = self.lock().given;
-        let next = |is_burst| Some((Instant::now(), now, is_burst));
-        let Some((start, before, is_burst)) = span else { return next(true) };
+        let next = |is_burst| Some(Span { start: Instant::now(), before: now, is_burst });
+        let Some(Span { start, before, is_burst }) = span else { return next(true) };
         let elapsed = start.elapsed();
         if is_burst && elapsed >= BURST_SPAN {
             return next(false);
@@ -346,12 +357,7 @@ impl Governor {
         let used = given.device_reads() / elapsed.as_secs_f64();
         let mut seen = self.lock();
         let is_pushed = seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.device.reads_per_second;
-        let beside = match load {
-            _ if !self.are_large(given) => None,
-            Load::Idle => Some(Beside::Nobody),
-            _ => is_pushed.then_some(Beside::OthersPushed),
-        };
-        seen.bandwidth.learn(achieved, beside);
+        seen.bandwidth.learn(achieved, measured_beside(load, self.are_large(given), is_pushed));
         next(false)
     }
 

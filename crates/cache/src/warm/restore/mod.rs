@@ -9,6 +9,7 @@ mod open_files;
 mod os_tier;
 mod pace;
 mod request;
+mod task;
 #[cfg(test)]
 mod tests;
 
@@ -18,15 +19,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use os_tier::{Measured, OsTier, Pass};
+use os_tier::{Measured, Pass};
 use request::{Entry, State};
 use roaring::RoaringBitmap;
-use tokio::sync::{Notify, oneshot};
+use task::OsTier;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::Refusal;
 use super::buffers::{BuffersPass, BuffersTier, Cached};
-use super::plan::Geometry;
 use super::receipt::{NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
 use super::traffic::Sharing;
 use crate::TierState;
@@ -44,22 +45,7 @@ pub use governor::Governor;
 pub(crate) use open_files::OpenFiles;
 pub use pace::Pace;
 pub use request::{Catalog, Missing, Request, RestoreOptions, Row, compare_paths};
-
-#[derive(Clone, Debug)]
-pub struct Place {
-    pub directory: PathBuf,
-    pub geometry: Geometry,
-}
-
-#[derive(Debug)]
-pub struct Restore {
-    pub(super) request: Request,
-    pub(super) options: RestoreOptions,
-    place: Result<Place, Refusal>,
-    pub(super) host: Host,
-    governor: Governor,
-    answered: Notify,
-}
+pub use task::{Place, Restore};
 
 #[derive(Debug)]
 pub struct Answer {
@@ -68,12 +54,6 @@ pub struct Answer {
 }
 
 impl Restore {
-    pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
-        let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
-        let governor = Governor::new(sharing, threads, max_rate, device);
-        Restore { request, options, place, host, governor, answered: Notify::new() }
-    }
-
     /// With `awaits_server`, the load of the page cache waits for `server`.
     ///
     /// # Errors

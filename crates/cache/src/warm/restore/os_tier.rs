@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Restore;
 use super::engine::{self, Outcome};
 use super::request::{Entry, Planned, Row, State, count_resident, end_of};
+use super::task::{OsTier, Restore};
 use crate::files::{Files, Found};
 use crate::warm::plan::{Forecast, Plan, WantedFork};
 use crate::warm::receipt::{FoundAs, MemoryReceipt, SkipReason, StopReason};
@@ -32,12 +32,6 @@ pub struct Pass {
     pub seconds: f64,
     pub rows: Vec<Row>,
     pub memory: MemoryReceipt,
-}
-
-#[derive(Clone, Copy)]
-pub struct OsTier<'a> {
-    pub files: Files<'a>,
-    pub restore: &'a Restore,
 }
 
 struct Job {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
 use super::*;
+use crate::warm::plan::Geometry;
 use crate::warm::receipt::FoundAs;
 use crate::warm::traffic::{Sharing, Traffic};
 use crate::warm::{Control, DeviceProfile, Phase, PlannedDevice, ProfileSource, Room, Unwatched, Watcher};

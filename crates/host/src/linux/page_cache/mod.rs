@@ -68,7 +68,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// Returns maximal runs in order. `Error::ResidencyHidden` if the kernel would report all as cached.
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error>;
 
-    /// Visits maximal runs in order, without counting as a read. All of `range` must be cached. `Error::Unavailable`
+    /// Visits runs in order, without counting as a read. All of `range` must be cached. `Error::Unavailable`
     /// without root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
 

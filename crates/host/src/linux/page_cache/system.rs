@@ -299,13 +299,15 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_evict(&self) -> Result<(), Error> {
+        // To the kernel, no pages are all pages.
+        if self.pages().is_empty() {
+            return Ok(());
+        }
         // A second try often drops pages that were in use or dirtied during the first.
         for _ in 0..2 {
             let counts = self.ask_cachestat(self.pages()).ok();
             let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
-            if self.pages().is_empty()
-                || none_is_counted && self.read_resident(self.pages()).is_ok_and(|runs| runs.is_empty())
-            {
+            if none_is_counted && self.read_resident(self.pages()).is_ok_and(|runs| runs.is_empty()) {
                 return Ok(());
             }
             // The kernel never drops dirty pages. A sync also flushes the device's cache, which takes milliseconds.

@@ -178,7 +178,6 @@ impl Series {
         Series { facts, remarks, ..self }
     }
 
-    /// Merges pairs of buckets to bound memory.
     fn make_room(&mut self, end: f64) {
         while end / self.width_seconds > MOST_BUCKETS as f64 {
             self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();

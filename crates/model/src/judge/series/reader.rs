@@ -169,7 +169,7 @@ impl Reader {
         if seconds.abs() > LATEST_EPOCH {
             return Err(Error::NoTime { line, seconds, why: "as seconds since 1970, it is after the year 5138" });
         }
-        if rate < 0.0 || rate > MOST_RATE {
+        if !(0.0..=MOST_RATE).contains(&rate) {
             return Err(Error::BadNumber { line, text: rate.to_string() });
         }
         if self.collector.is_some() {

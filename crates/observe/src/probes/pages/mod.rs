@@ -12,9 +12,9 @@ use aya::maps::{Array, HashMap, MapData, RingBuf};
 use rustix::fs::{major, minor};
 
 use crate::Error;
+use crate::error::refusal;
 use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile};
 use crate::probes::load::{CostCount, attach, open_loader, refused, take_map};
-use crate::probes::refusal;
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};

@@ -17,8 +17,8 @@ use self::files::{
 };
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::load::{CostCount, REBUILD, attach, open_loader, refused, take_map};
-use super::refusal;
 use crate::Error;
+use crate::error::refusal;
 use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource, Written, WrittenTo};
 use host::linux::clock::read_thread_cpu_time;
 use host::linux::foreign_memory::SharedWords;

@@ -90,7 +90,11 @@ fn who_comes_and_goes_lived_only_so_long() {
     assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
     assert_eq!((accounting.seconds.len(), accounting.seconds[1].length_ns), (2, SECOND + SECOND / 100));
     assert!(
-        accounting.span.statistics.keys().any(|name| (&*name.place, &*name.detail) == ("7 client backend", "running"))
+        accounting
+            .span
+            .statistics
+            .keys()
+            .any(|name| (&*name.place, &*name.part, &*name.detail) == ("7 client backend", "processor", "running"))
     );
 }
 
@@ -297,7 +301,7 @@ fn pgthaws_own_sessions_are_in_no_figure() {
         assert_eq!((accounting.processes, second.processes, second.shares.lived_ns), (1, 1, SECOND));
         assert_eq!((second.shares.waiting_ns, second.explained), (0, Some(1.0)));
         accounting.finish();
-        assert_eq!((accounting.span.statistics.len(), accounting.open.len()), (1, 0));
+        assert_eq!((accounting.span.statistics.len(), accounting.span.lived.0.len(), accounting.open.len()), (1, 1, 0));
     }
 }
 

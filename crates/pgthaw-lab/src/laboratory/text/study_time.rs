@@ -27,6 +27,7 @@ fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<
         return side_by_side;
     }
     let render = |group: Vec<Column>| render_columns(keys(points).into_iter().chain(group).collect(), width, "…");
+    // An empty line between two groups.
     groups.into_iter().map(render).collect::<Vec<_>>().join(&String::new())
 }
 

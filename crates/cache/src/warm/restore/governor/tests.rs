@@ -25,6 +25,14 @@ fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
 }
 
 #[test]
+fn only_large_reads_that_nobody_crowds_out_measure_the_device() {
+    assert!(measured_beside(Load::Idle, false, true).is_none());
+    assert!(matches!(measured_beside(Load::Idle, true, false), Some(Beside::Nobody)));
+    assert!(matches!(measured_beside(Load::Waiting, true, true), Some(Beside::OthersPushed)));
+    assert!(measured_beside(Load::Waiting, true, false).is_none());
+}
+
+#[test]
 fn a_gentle_restore_stays_so_beside_a_server_that_cannot_be_seen() {
     let new = |sharing| Governor::new(sharing, 16, None, planned(ProfileSource::Default));
     let gentle = new(Sharing::Gentle);
