@@ -40,5 +40,5 @@ pub fn forget_pages_ahead() {}
 #[cfg(not(probes))]
 fn missing<T>(_wanted: T) -> Error {
     let reason = "this pgthaw was built without the feature ebpf or without clang";
-    refusal(reason, "install clang and build with the default features: cargo build --release")
+    crate::error::refusal(reason, "install clang and build with the default features: cargo build --release")
 }
