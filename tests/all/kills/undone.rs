@@ -185,7 +185,7 @@ const OWNER: &str = "SET lock_timeout = '1s'; SET SESSION AUTHORIZATION shop; GR
 /// The command, where it has something to do.
 fn prepare(server: &mut TestServer, arguments: &[&str]) -> Command {
     match arguments[0] {
-        "restore" => make_cold(server),
+        "restore" | "run" => make_cold(server),
         "evict" => drop(server.psql_in("shop", "SELECT ext.pg_prewarm('t')")),
         _ => {}
     }
@@ -196,6 +196,9 @@ fn prepare(server: &mut TestServer, arguments: &[&str]) -> Command {
 fn a_command_that_is_stopped_or_killed_after_any_statement_keeps_nothing_open() {
     let Some(shim) = Shim::build() else { return };
     let mut server = server_of_an_owner(servers::newest());
+    // Where films can be recorded, one that `--like` preloads by.
+    let psql = crate::films::psql(&server);
+    server.pgthaw(&["run", "--like", "x", "--", &psql, "-XAtqd", "shop", "-c", "SELECT count(*) FROM t"]).ok();
     let commands = [
         &["restore", "--json"][..],
         &["map"],

@@ -169,7 +169,8 @@ impl Reader {
         if seconds.abs() > LATEST_EPOCH {
             return Err(Error::NoTime { line, seconds, why: "as seconds since 1970, it is after the year 5138" });
         }
-        if !(0.0..=MOST_RATE).contains(&rate) {
+        // NaN is a gap.
+        if !rate.is_nan() && !(0.0..=MOST_RATE).contains(&rate) {
             return Err(Error::BadNumber { line, text: rate.to_string() });
         }
         if self.collector.is_some() {
