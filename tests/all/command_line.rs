@@ -84,7 +84,9 @@ fn the_settings_of_the_documents_are_taken() {
 }
 
 /// Commands that come to an end without a server.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 20] = [
+    "agent setup -p 1",
+    "agent status -p 1",
     "bench -p 1 --yes",
     "completions bash",
     "doctor -p 1 --require server",
@@ -94,6 +96,7 @@ const COMMANDS: [&str; 17] = [
     "judge /dev/null",
     "map -p 1",
     "predict -p 1",
+    "ready -p 1",
     "report",
     "restore newest -p 1",
     "results list",

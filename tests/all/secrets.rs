@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flate2::read::MultiGzDecoder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use pgthaw_lab::study::{Finding, SweepRun, SweepTrial};
 use pgthaw_lab::verdict::{WrittenForecast, judge_forecast};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bench::Place;
 use crate::culprits::{Open, wait_for};
@@ -67,13 +69,16 @@ const TYPED: [&str; 7] = [
     "an import's question",
 ];
 
+/// How the statements of `run_statements` are shown.
+const HIDDEN: &str = "ALTER ROLE app PASSWORD ?";
+
 fn secret(place: &str) -> &'static str {
     SECRETS.iter().find(|(known, _)| *known == place).unwrap_or_else(|| panic!("{place}")).1
 }
 
-/// Where secrets were found.
+/// Where secrets were found, and how many compressed files have a statement without its secret.
 #[derive(Default)]
-struct Search(BTreeSet<String>);
+struct Search(BTreeSet<String>, usize);
 
 impl Search {
     fn look(&mut self, place: &str, bytes: &[u8]) {
@@ -108,7 +113,15 @@ impl Search {
                     self.look(&name, format!("{:?}", row.unwrap()).as_bytes());
                 }
             } else {
-                self.look(&name, &fs::read(&path).unwrap());
+                let bytes = fs::read(&path).unwrap();
+                self.look(&name, &bytes);
+                if bytes.starts_with(&[0x1f, 0x8b]) {
+                    let mut unpacked = Vec::new();
+                    // What is still being written has no end.
+                    let _ = MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked);
+                    self.look(&name, &unpacked);
+                    self.1 += usize::from(String::from_utf8_lossy(&unpacked).contains(HIDDEN));
+                }
             }
         }
     }
@@ -168,6 +181,7 @@ fn commands_that_ask_a_server_tell_no_secret() {
     let films = fs::read(server.home().join("film.html")).unwrap();
     assert!(String::from_utf8_lossy(&films).contains("not kept: it may hold a password"), "its job is shown");
     search.look_below(server.home());
+    assert_eq!(search.1, 2, "a record of top and the agent's history are looked into");
     search.assert_nothing();
 }
 
@@ -221,8 +235,22 @@ fn run_commands(server: &TestServer, search: &mut Search) {
         &["top", "--replay", "record"],
     ] {
         let shown = run(arguments, &nothing).ok().stdout;
-        assert!(shown.contains("ALTER ROLE app PASSWORD ?"), "the statements are shown: {shown}");
+        assert!(shown.contains(HIDDEN), "the statements are shown: {shown}");
     }
+    let from = jiff::Timestamp::now().to_string();
+    let log = fs::File::create(server.home().join("agent.log")).unwrap();
+    let mut agent = server.command(&["agent", "--every", "1h", "--history", "1h"]);
+    agent.env("PGPASSWORD", secret("PGPASSWORD")).stdout(log.try_clone().unwrap()).stderr(log);
+    let mut agent = agent.spawn().unwrap();
+    let look_back = ["waits", "--from", &from, "--json"];
+    servers::wait_until("the agent's history", || run(&look_back, &nothing).stdout.contains(HIDDEN));
+    for arguments in
+        [&["agent", "status", "--json"][..], &["ready"], &["waits", "--from", &from], &["top", "--at", &from]]
+    {
+        run(arguments, &nothing).ok();
+    }
+    kill_process(Pid::from_raw(agent.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert!(agent.wait().unwrap().success());
     drop(statements);
     let address = format!("postgres://u:{}@127.0.0.1:1/x", secret("a connection string"));
     let mistakes = [

@@ -202,6 +202,7 @@ fn a_command_that_is_stopped_or_killed_after_any_statement_keeps_nothing_open() 
     let commands = [
         &["restore", "--json"][..],
         &["map"],
+        &["doctor"],
         &["snapshot", "take"],
         &["evict", "-d", "shop", "--yes"],
         &["run", "--like", "x", "--", "true"],
