@@ -1,4 +1,4 @@
-//! Names that select a snapshot or film relative to the others.
+//! Names that select a snapshot or film.
 
 pub const NEWEST: &str = "newest";
 

@@ -212,24 +212,13 @@ pub struct RefusedSource {
 }
 
 /// Opens the wanted source of process times, or the most exact one, and returns the refused ones. All but SQL need a
-/// local server. `own` counts pgthaw's SQL queries.
+/// local server; SQL needs `connection`. `own` counts pgthaw's SQL queries.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,
-    connection: PgConnection,
+    connection: impl Future<Output = Result<PgConnection, Error>>,
     own: Option<OwnTransactions>,
 ) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
-    let (source, refused) = open_local_source(wanted, postmaster_pid)?;
-    match source {
-        Some(source) => Ok((source, refused)),
-        None => Ok((Box::new(SqlLooks::start(connection, own).await?), refused)),
-    }
-}
-
-type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
-
-/// The source is `None` if SQL is wanted, or if no other source is available.
-pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
         let opened = postmaster_pid.ok_or(Error::NotHere).and_then(|postmaster_pid| match tier {
@@ -237,14 +226,14 @@ pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> R
             _ => Ok(Box::new(MemoryLooks::start(postmaster_pid)?)),
         });
         match opened {
-            Ok(source) => return Ok((Some(source), refused)),
+            Ok(source) => return Ok((source, refused)),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => {
                 refused.push(RefusedSource { source: tier, reason: error.to_string(), remedy: error.hint() });
             }
         }
     }
-    Ok((None, refused))
+    Ok((Box::new(SqlLooks::start(connection.await?, own).await?), refused))
 }
 
 #[cfg(test)]

@@ -74,7 +74,6 @@ impl Explain for Error {
     }
 }
 
-/// Why a BPF program was not loaded.
 pub(crate) fn refusal(reason: &str, remedy: &str) -> Error {
     let (reason, remedy) = (reason.to_owned(), remedy.to_owned());
     Error::Linux(host::linux::Error::Unavailable { what: "loading a BPF program", reason, remedy })

@@ -179,7 +179,6 @@ struct ServerProcesses {
 }
 
 impl ServerProcesses {
-    /// Number and total time of processes by part.
     fn read(&mut self) -> BTreeMap<&'static str, (u32, TaskTime)> {
         let children = process::read_children(self.postmaster_pid).unwrap_or_default();
         for pid in children.into_iter().chain([self.postmaster_pid]) {

@@ -22,8 +22,7 @@ use derives::{JsonSchema, TS};
 use {schemars::JsonSchema, ts_rs::TS};
 
 pub use budget::{
-    BudgetedSource, GivenUp, Reduction, RefusedSource, looks_after, looks_in_words, open_local_source,
-    open_time_source, render_looks,
+    BudgetedSource, GivenUp, Reduction, RefusedSource, looks_after, looks_in_words, open_time_source, render_looks,
 };
 pub use error::Error;
 pub use gauges::{

@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -80,7 +81,8 @@ impl TopWatch {
         let (source, refused, pulse) = match here.pulse {
             None => (Box::new(SqlLooks::share(sessions.clone())) as Box<dyn TimeSource>, Vec::new(), here.looks),
             Some(pulse) => {
-                let opened = open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
+                let looks = ready(Ok(here.looks));
+                let opened = open_time_source(self.source, here.postmaster_pid, looks, Some(own.clone())).await?;
                 (opened.0, opened.1, pulse)
             }
         };

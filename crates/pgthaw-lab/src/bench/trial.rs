@@ -23,8 +23,8 @@ use host::failure::Explain as _;
 use host::linux::read_ahead::ReadAhead;
 use host::units::Bytes;
 use model::Judgement;
-use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer, WaitNames};
-use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
+use observe::time::{ACCOUNT_DEAR, TimeSampler, TimedServer, WaitNames};
+use observe::{Cadence, WaitSample, WaitSampler, Waits, open_time_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
@@ -143,21 +143,14 @@ impl TrialSetup<'_> {
         }
         let (runtime, postmaster_pid) = (Handle::current(), lab.postmaster_pid());
         let options = lab.cluster.connect_options(CONTROL_DATABASE);
-        let open = move || {
-            let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
-            // Connects only without a local source: queries would count for the trial.
-            let looks = async {
-                let server = Server::connect(&options).await?;
-                let mut connection = server.connect_to(&server.database).await?;
-                apply_no_session_limits(&mut connection).await?;
-                SqlLooks::start(connection, None).await
-            };
-            let source = match source {
-                Some(source) => source,
-                None => Box::new(runtime.block_on(looks)?),
-            };
-            Ok((source, refused))
+        // Polled only without a local source: queries would count for the trial.
+        let connection = async move {
+            let server = Server::connect(&options).await?;
+            let mut connection = server.connect_to(&server.database).await?;
+            apply_no_session_limits(&mut connection).await?;
+            Ok(connection)
         };
+        let open = move || runtime.block_on(open_time_source(None, Some(postmaster_pid), connection, None));
         let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.run.machine.cores));
         let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), names, budget };
         Ok(Some(TimeSampler::open(server, open)?))

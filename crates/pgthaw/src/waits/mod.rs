@@ -6,6 +6,7 @@ mod table;
 pub mod time_text;
 
 use std::ffi::OsString;
+use std::future::ready;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -211,7 +212,7 @@ impl Here {
         let Looking { looks, mut who, own_pids, version_num, postmaster_pid, .. } = Looking::open(target).await?;
         let started_at = read_postmaster_start(&mut who).await?;
         let names = WaitNames::of_server(version_num, &mut who).await;
-        let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
+        let (source, refused) = open_time_source(wanted, postmaster_pid, ready(Ok(looks)), None).await?;
         let mut roster = Roster::new(postmaster_pid, own_pids);
         roster.see(read_sessions(&mut who).await?);
         Ok(Here { who, roster, postmaster_pid, started_at, names, source, refused })

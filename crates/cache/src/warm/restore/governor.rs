@@ -94,7 +94,7 @@ struct Seen {
 struct Span {
     start: Instant,
     before: Given,
-    /// Before the measurement: a limit gives more at first.
+    /// A limit gives more at first.
     is_burst: bool,
 }
 
