@@ -23,7 +23,7 @@ const TABLE: &str = "
     CHECKPOINT;
 ";
 
-struct Agent(Child);
+pub struct Agent(Child);
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -41,11 +41,15 @@ impl Agent {
     fn start_by(server: &TestServer, options: &[&str], notify: Option<&std::path::Path>) -> Agent {
         let mut command = server.command(&[&["agent"], options].concat());
         notify.map(|socket| command.env("NOTIFY_SOCKET", socket));
+        Agent::of(command)
+    }
+
+    pub fn of(mut command: Command) -> Agent {
         Agent(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// What it said, after SIGTERM.
-    fn end(mut self) -> String {
+    pub fn end(mut self) -> String {
         kill_process(Pid::from_raw(self.0.id() as i32).unwrap(), Signal::TERM).unwrap();
         let status = self.0.wait().unwrap();
         let mut said = String::new();

@@ -14,8 +14,8 @@ use flate2::read::MultiGzDecoder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use pgthaw_lab::study::{Finding, SweepRun, SweepTrial};
 use pgthaw_lab::verdict::{WrittenForecast, judge_forecast};
-use rustix::process::{Pid, Signal, kill_process};
 
+use crate::agent::Agent;
 use crate::bench::Place;
 use crate::culprits::{Open, wait_for};
 use crate::results_import::REPORT;
@@ -238,10 +238,9 @@ fn run_commands(server: &TestServer, search: &mut Search) {
         assert!(shown.contains(HIDDEN), "the statements are shown: {shown}");
     }
     let from = jiff::Timestamp::now().to_string();
-    let log = fs::File::create(server.home().join("agent.log")).unwrap();
     let mut agent = server.command(&["agent", "--every", "1h", "--history", "1h"]);
-    agent.env("PGPASSWORD", secret("PGPASSWORD")).stdout(log.try_clone().unwrap()).stderr(log);
-    let mut agent = agent.spawn().unwrap();
+    agent.env("PGPASSWORD", secret("PGPASSWORD"));
+    let agent = Agent::of(agent);
     let look_back = ["waits", "--from", &from, "--json"];
     servers::wait_until("the agent's history", || run(&look_back, &nothing).stdout.contains(HIDDEN));
     for arguments in
@@ -249,8 +248,7 @@ fn run_commands(server: &TestServer, search: &mut Search) {
     {
         run(arguments, &nothing).ok();
     }
-    kill_process(Pid::from_raw(agent.id() as i32).unwrap(), Signal::TERM).unwrap();
-    assert!(agent.wait().unwrap().success());
+    fs::write(server.home().join("agent.log"), agent.end()).unwrap();
     drop(statements);
     let address = format!("postgres://u:{}@127.0.0.1:1/x", secret("a connection string"));
     let mistakes = [

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
+use super::governor::Governor;
 use super::open_files::{OpenFiles, Splits};
 use super::request::Planned;
 use super::task::{OsTier, Restore};
 use crate::files::numbers;
+use crate::warm::control::Host;
 use crate::warm::plan::{Mix, Plan, Read};
 use crate::warm::receipt::MemoryReceipt;
 use crate::warm::{Refusal, StopReason};
@@ -137,10 +139,18 @@ pub fn run(tier: &OsTier<'_>, forks: &[Planned], plan: &Plan, planning: Duration
 }
 
 impl Work<'_> {
+    fn host(&self) -> &Host {
+        &self.tier.restore.host
+    }
+
+    fn governor(&self) -> &Governor {
+        &self.tier.restore.governor
+    }
+
     fn read_on(&self, thread: usize) {
         let mut buffer = Vec::new();
         loop {
-            self.tier.restore.governor.enter(thread, || self.goes_on());
+            self.governor().enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
                 // Nothing is left to read, so threads that wait for permission to read stop waiting.
                 self.is_exhausted.store(true, Ordering::Relaxed);
@@ -165,13 +175,13 @@ impl Work<'_> {
 
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
-            self.tier.restore.host.watcher.advance(self.bytes(read.range));
-            self.tier.restore.governor.take(self.bytes(read.range));
+            self.host().watcher.advance(self.bytes(read.range));
+            self.governor().take(self.bytes(read.range));
         }
     }
 
     fn note(&self, slice: Option<usize>, read: Read, loaded: u64) {
-        self.tier.restore.governor.advance(loaded);
+        self.governor().advance(loaded);
         self.read_bytes.fetch_add(loaded, Ordering::Relaxed);
         match slice {
             Some(slice) if loaded > 0 => lock(&self.staying).add(slice, read),
@@ -181,12 +191,12 @@ impl Work<'_> {
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_exhausted.load(Ordering::Relaxed) && self.tier.restore.host.control.os_stopped_by().is_none()
+        !self.is_exhausted.load(Ordering::Relaxed) && self.host().control.os_stopped_by().is_none()
     }
 
     /// Next read and its slice; a repeated read has none. `None` at the end, on a stop, or with an outdated plan.
     fn take(&self) -> Option<(Option<usize>, Read)> {
-        if self.tier.restore.host.control.os_stopped_by().is_some() || self.find_outdated() {
+        if self.host().control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
         }
         let mut queue = lock(&self.queue);
@@ -200,24 +210,24 @@ impl Work<'_> {
             }
             return Some((slice, Read { fork, range: BlockRange::new(range.start, end) }));
         }
-        let (slice, mut read) = queue.mix.next(self.tier.restore.governor.read_worth())?;
+        let (slice, mut read) = queue.mix.next(self.governor().read_worth())?;
         if self.may_read_in_order() {
             read = queue.mix.join(read);
         }
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
         if begins && queue.mix.is_at_cold_rest() {
-            self.tier.restore.governor.note_cold_rest();
+            self.governor().note_cold_rest();
         }
         drop(queue);
         if begins {
             self.look_back(slice);
         }
-        self.tier.restore.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
+        self.host().control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
     fn find_outdated(&self) -> bool {
-        let is_outdated = self.tier.restore.governor.situation() != self.plan.situation
+        let is_outdated = self.governor().situation() != self.plan.situation
             && self.plan.forecast().over_budget_blocks == 0
             && self.started.elapsed() > self.planning * PLANNING_RATIO;
         let mut outcome = lock(&self.outcome);
@@ -240,9 +250,9 @@ impl Work<'_> {
         (queue.looked_at, queue.looked_at_bytes) = (Instant::now(), read_bytes);
         drop(queue);
         self.stop_without_room(read_bytes);
-        let sample = lock(&self.staying).sample(self.tier.restore.host.room.idle_age());
+        let sample = lock(&self.staying).sample(self.host().room.idle_age());
         if are_evicted(sample.into_iter().map(look)) {
-            self.tier.restore.host.control.stop_os(StopReason::Evicted);
+            self.host().control.stop_os(StopReason::Evicted);
         }
     }
 
@@ -257,7 +267,7 @@ impl Work<'_> {
             *lock(&self.staying) = Staying::default();
             drop(outcome);
             if !self.has_room(read_bytes) {
-                self.tier.restore.host.control.stop_os(StopReason::NoMemory);
+                self.host().control.stop_os(StopReason::NoMemory);
             }
         }
     }
@@ -265,7 +275,7 @@ impl Work<'_> {
     fn has_room(&self, read_bytes: u64) -> bool {
         let MemoryReceipt { reread_bytes, let_go_bytes, .. } = lock(&self.outcome).memory;
         let gone = reread_bytes.0 + let_go_bytes.0;
-        let room = self.tier.restore.host.room.read_room();
+        let room = self.host().room.read_room();
         room.is_none_or(|room| room.bytes.0 >= self.resident_bytes.0 + read_bytes.saturating_sub(gone))
     }
 

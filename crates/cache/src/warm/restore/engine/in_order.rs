@@ -56,7 +56,7 @@ impl Work<'_> {
         // Runs last, because it opens three files.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
-        let pace = &self.tier.restore.governor.pace;
+        let pace = &self.governor().pace;
         let (mut at, has_failed) =
             self.read_parts(&stretch, BlockRange::new(range.start, end), step, |part, missing| {
                 let mut fill = |part| in_order.apply_read(self.tier.files.pages(part)).map(|filled| filled.0);
@@ -139,8 +139,8 @@ impl Work<'_> {
     }
 
     pub(super) fn may_read_in_order(&self) -> bool {
-        self.tier.restore.governor.may_read_in_order()
-            && self.tier.restore.host.control.os_stopped_by().is_none()
+        self.governor().may_read_in_order()
+            && self.host().control.os_stopped_by().is_none()
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
